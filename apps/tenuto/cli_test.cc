@@ -1,0 +1,310 @@
+#include "cli.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <optional>
+#include <sstream>
+
+namespace tenuto {
+namespace {
+
+struct CliRun {
+  int status = -1;
+  std::string out, err;
+  std::optional<ServeConfig> serve, verify;
+  std::string verify_session;
+  std::optional<ChatOptions> chat;
+  std::optional<SessionsOptions> sessions;
+};
+
+using Variables = std::map<std::string, std::string>;
+
+CliRun RunCli(const std::vector<std::string>& args, Variables variables = {{"HOME", "/home/ann"}}) {
+  CliRun run;
+  CommandHandlers handlers;
+  handlers.serve = [&](const ServeConfig& config) {
+    run.serve = config;
+    return 0;
+  };
+  handlers.verify = [&](const ServeConfig& config, const std::string& session) {
+    run.verify = config;
+    run.verify_session = session;
+    return 7;
+  };
+  handlers.chat = [&](const ChatOptions& options) {
+    run.chat = options;
+    return 0;
+  };
+  handlers.sessions = [&](const SessionsOptions& options) {
+    run.sessions = options;
+    return 0;
+  };
+  handlers.version = [] { return std::string("tenuto 9.9\n"); };
+  const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
+    const auto found = variables.find(name);
+    if (found == variables.end()) return std::nullopt;
+    return found->second;
+  };
+  std::ostringstream out, err;
+  run.status = RunCommandLine(args, environment, handlers, {out, err});
+  run.out = out.str();
+  run.err = err.str();
+  return run;
+}
+
+bool Has(const std::string& text, std::string_view part) {
+  return text.find(part) != std::string::npos;
+}
+
+TEST(CliTest, ServeTakesEveryFlagOfTheTable) {
+  for (const auto& field : ConfigFields()) {
+    std::string value = "2";
+    if (field.kind == FieldKind::kSwitch) value = "true";
+    if (field.kind == FieldKind::kChoice)
+      value = std::string(std::get<ChoiceAccess>(field.access).names.back());
+    if (!field.text_choices.empty()) value = std::string(field.text_choices.back());
+    const std::string flag = "--" + std::string(field.name);
+    for (const auto& args : std::vector<std::vector<std::string>>{
+             {"serve", "--api-key=k", flag + "=" + value, "-m", "m.gguf"},
+             {"verify", "s", "--api-key=k", flag + "=" + value, "-m", "m.gguf"}}) {
+      const CliRun run = RunCli(args);
+      if (field.name == "upstream") {
+        EXPECT_EQ(run.status, 2);
+        EXPECT_TRUE(Has(run.err, "not supported yet"));
+        continue;
+      }
+      const auto& config = args[0] == "serve" ? run.serve : run.verify;
+      ASSERT_TRUE(config.has_value()) << flag << ": " << run.err;
+      if (field.name != "model") {
+        EXPECT_EQ(FieldText(*config, field), value) << flag;
+      }
+    }
+  }
+}
+
+TEST(CliTest, ShortFlagsAreThoseOfLlamaServer) {
+  const CliRun run = RunCli({"serve", "-m",        "m.gguf", "-c",  "4096",   "-np", "4",
+                             "-t",    "2",         "-tb",    "3",   "-fa",    "on",  "-ctk",
+                             "q8_0",  "-ctv=q4_0", "-ub",    "256", "-ngl=9", "-a",  "tiny"});
+  ASSERT_TRUE(run.serve.has_value()) << run.err;
+  EXPECT_EQ(run.serve->model, "m.gguf");
+  EXPECT_EQ(run.serve->ctx_size, 4096);
+  EXPECT_EQ(run.serve->parallel, 4);
+  EXPECT_EQ(run.serve->threads, 2);
+  EXPECT_EQ(run.serve->threads_batch, 3);
+  EXPECT_EQ(run.serve->flash_attn, FlashAttention::kOn);
+  EXPECT_EQ(run.serve->cache_type_k, "q8_0");
+  EXPECT_EQ(run.serve->cache_type_v, "q4_0");
+  EXPECT_EQ(run.serve->ubatch_size, 256);
+  EXPECT_EQ(run.serve->n_gpu_layers, 9);
+  EXPECT_EQ(run.serve->alias, "tiny");
+  EXPECT_EQ(run.serve->store, "/home/ann/.local/share/tenuto");
+}
+
+TEST(CliTest, RewriteTouchesOnlyWholeFlags) {
+  using Args = std::vector<std::string>;
+  EXPECT_EQ(RewriteShortFlags({"-np", "4", "-np=4", "-npx", "np", "-n"}),
+            (Args{"--parallel", "4", "--parallel=4", "-npx", "np", "-n"}));
+  EXPECT_EQ(RewriteShortFlags({"-m", "--", "-np"}), (Args{"-m", "--", "-np"}));
+}
+
+TEST(CliTest, TheLastOfARepeatedFlagWins) {
+  const CliRun run = RunCli(
+      {"serve", "-m", "a", "--port", "1", "-m", "b", "--port=2", "--strict", "--strict=false"});
+  ASSERT_TRUE(run.serve.has_value()) << run.err;
+  EXPECT_EQ(run.serve->model, "b");
+  EXPECT_EQ(run.serve->port, 2);
+  EXPECT_FALSE(run.serve->strict);
+}
+
+TEST(CliTest, MistakesAreUsageErrorsThatTeach) {
+  const CliRun unknown = RunCli({"serve", "-m", "m", "--paralel", "4"});
+  EXPECT_EQ(unknown.status, 2);
+  EXPECT_EQ(
+      unknown.err,
+      "tenuto: unknown flag --paralel; did you mean --parallel?\nSee 'tenuto serve --help'.\n");
+  EXPECT_FALSE(unknown.serve.has_value());
+
+  const CliRun value = RunCli({"serve", "-m", "m", "--port=x"});
+  EXPECT_EQ(value.status, 2);
+  EXPECT_TRUE(Has(value.err, "--port: 'x' is not a whole number")) << value.err;
+
+  const CliRun model = RunCli({"serve"});
+  EXPECT_EQ(model.status, 2);
+  EXPECT_TRUE(Has(model.err, "no model given")) << model.err;
+
+  const CliRun extra = RunCli({"serve", "-m", "m", "stray"});
+  EXPECT_EQ(extra.status, 2);
+  EXPECT_TRUE(Has(extra.err, "'stray' is not expected here")) << extra.err;
+
+  const CliRun command = RunCli({"sevre"});
+  EXPECT_EQ(command.status, 2);
+  EXPECT_EQ(command.err,
+            "tenuto: there is no command 'sevre'; did you mean 'serve'?\nSee 'tenuto --help'.\n");
+
+  const CliRun missing = RunCli({"sessions", "show"});
+  EXPECT_EQ(missing.status, 2);
+  EXPECT_TRUE(Has(missing.err, "SESSION")) << missing.err;
+  EXPECT_TRUE(Has(missing.err, "See 'tenuto sessions show --help'.")) << missing.err;
+
+  const CliRun bare = RunCli({"sessions"});
+  EXPECT_EQ(bare.status, 2);
+
+  const CliRun value_missing = RunCli({"serve", "--port"});
+  EXPECT_EQ(value_missing.status, 2);
+  EXPECT_TRUE(Has(value_missing.err, "--port")) << value_missing.err;
+
+  const CliRun open = RunCli({"serve", "-m", "m", "--host", "0.0.0.0"});
+  EXPECT_EQ(open.status, 2);
+  EXPECT_TRUE(Has(open.err, "--api-key")) << open.err;
+}
+
+TEST(CliTest, HelpListsEveryVisibleFlagWithItsShortForm) {
+  const CliRun run = RunCli({"serve", "--help"});
+  EXPECT_EQ(run.status, 0);
+  for (const auto& field : ConfigFields()) {
+    EXPECT_EQ(Has(run.out, "--" + std::string(field.name)), !field.hidden) << field.name;
+    if (!field.short_flag.empty()) {
+      EXPECT_TRUE(Has(run.out, field.short_flag)) << field.name;
+    }
+  }
+  EXPECT_TRUE(Has(run.out, "-np,--parallel N"));
+  EXPECT_TRUE(Has(run.out, "Examples:"));
+  std::istringstream lines(run.out);
+  for (std::string line; std::getline(lines, line);)
+    EXPECT_LE(line.size(), 110U) << line;
+  EXPECT_TRUE(Has(RunCli({"--help"}).out, "tenuto serve -m model.gguf"));
+  EXPECT_TRUE(Has(RunCli({"chat", "--help"}).out, "Ctrl-C"));
+  EXPECT_TRUE(Has(RunCli({"sessions", "--help"}).out, "export"));
+  const CliRun nothing = RunCli({});
+  EXPECT_EQ(nothing.status, 2);
+  EXPECT_TRUE(Has(nothing.err, "serve"));
+}
+
+TEST(CliTest, VersionIsThatOfTheHandlers) {
+  EXPECT_EQ(RunCli({"--version"}).out, "tenuto 9.9\n");
+}
+
+TEST(CliTest, PrintConfigNeedsNoModelAndHidesTheKey) {
+  const CliRun run = RunCli({"serve", "--port", "9", "--print-config"},
+                            {{"HOME", "/h"}, {"TENUTO_API_KEY", "hunter2"}});
+  EXPECT_EQ(run.status, 0);
+  EXPECT_TRUE(Has(run.out, "port = 9  # flag\n")) << run.out;
+  EXPECT_FALSE(Has(run.out, "hunter2"));
+  EXPECT_FALSE(run.serve.has_value());
+}
+
+class CliFilesTest : public testing::Test {
+ protected:
+  CliFilesTest() {
+    std::string name = "/tmp/tenuto_cli_XXXXXX";
+    root_ = ::mkdtemp(name.data());
+  }
+  ~CliFilesTest() override { std::filesystem::remove_all(root_); }
+  std::string Write(const std::string& name, const std::string& text) const {
+    const std::string path = root_ + "/" + name;
+    std::ofstream(path) << text;
+    return path;
+  }
+  std::string root_;
+};
+
+TEST_F(CliFilesTest, ConfigFileIsReadAndItsErrorsAreNamed) {
+  const std::string good = Write("good.toml", "model = \"m.gguf\"\nport = 77\n");
+  const CliRun run = RunCli({"serve", "--config", good, "--window", "5"});
+  ASSERT_TRUE(run.serve.has_value()) << run.err;
+  EXPECT_EQ(run.serve->port, 77);
+  EXPECT_EQ(run.serve->window, 5);
+  const std::string bad = Write("bad.toml", "model = \"m.gguf\"\nprot = 77\n");
+  const CliRun refused = RunCli({"serve", "--config", bad});
+  EXPECT_EQ(refused.status, 2);
+  EXPECT_TRUE(Has(refused.err, bad + ":2: unknown key 'prot'; did you mean 'port'?"))
+      << refused.err;
+  EXPECT_EQ(RunCli({"serve", "--config", root_ + "/none.toml"}).status, 2);
+}
+
+TEST_F(CliFilesTest, AKeyInAFileThatOthersReadIsWarnedAbout) {
+  const std::string path = Write("key.toml", "model = \"m.gguf\"\napi-key = \"hunter2\"\n");
+  ::chmod(path.c_str(), 0644);
+  const CliRun open = RunCli({"serve", "--config", path});
+  EXPECT_TRUE(Has(open.err, "warning")) << open.err;
+  EXPECT_FALSE(Has(open.err, "hunter2"));
+  ::chmod(path.c_str(), 0600);
+  EXPECT_EQ(RunCli({"serve", "--config", path}).err, "");
+}
+
+TEST_F(CliFilesTest, CheckLooksAtModelAndStore) {
+  const std::string model = Write("m.gguf", "x");
+  std::filesystem::create_directory(root_ + "/store");
+  const std::vector<std::string> args = {"serve",          "-m",     model, "--store",
+                                         root_ + "/store", "--check"};
+  const CliRun fresh = RunCli(args);
+  EXPECT_EQ(fresh.status, 0) << fresh.err;
+  EXPECT_TRUE(Has(fresh.out, "ok: model")) << fresh.out;
+  EXPECT_FALSE(fresh.serve.has_value());
+  Write("store/format", "tenuto-store 2\n");
+  const CliRun newer = RunCli(args);
+  EXPECT_EQ(newer.status, 1);
+  EXPECT_TRUE(Has(newer.err, "format 2")) << newer.err;
+  const CliRun missing = RunCli({"serve", "-m", root_ + "/none.gguf", "--check"});
+  EXPECT_EQ(missing.status, 1);
+  EXPECT_TRUE(Has(missing.err, "none.gguf: No such file")) << missing.err;
+}
+
+TEST(CliTest, VerifyTakesTheSessionAndReturnsItsStatus) {
+  const CliRun run = RunCli({"verify", "alice::x", "-m", "m.gguf", "-np", "2"});
+  EXPECT_EQ(run.status, 7);
+  EXPECT_EQ(run.verify_session, "alice::x");
+  EXPECT_EQ(run.verify->parallel, 2);
+}
+
+TEST(CliTest, ChatTakesItsOptions) {
+  const CliRun plain = RunCli({"chat"}, {{"TENUTO_API_KEY", "k"}});
+  ASSERT_TRUE(plain.chat.has_value()) << plain.err;
+  EXPECT_EQ(plain.chat->session, "chat");
+  EXPECT_EQ(plain.chat->url, "http://127.0.0.1:8585");
+  EXPECT_EQ(plain.chat->api_key, "k");
+  EXPECT_FALSE(plain.chat->seed.has_value());
+  const CliRun full =
+      RunCli({"chat", "alice::x", "--url", "http://h:1", "--api-key", "z", "--system", "Be terse.",
+              "--max-tokens", "5", "--temperature", "0", "--seed", "18446744073709551615"},
+             {{"TENUTO_API_KEY", "k"}});
+  ASSERT_TRUE(full.chat.has_value()) << full.err;
+  EXPECT_EQ(full.chat->session, "alice::x");
+  EXPECT_EQ(full.chat->url, "http://h:1");
+  EXPECT_EQ(full.chat->api_key, "z");
+  EXPECT_EQ(full.chat->system, "Be terse.");
+  EXPECT_EQ(full.chat->max_tokens, 5);
+  EXPECT_EQ(full.chat->temperature, 0.0);
+  EXPECT_EQ(full.chat->seed, 18446744073709551615ULL);
+  EXPECT_EQ(RunCli({"chat", "--seed", "x"}).status, 2);
+}
+
+TEST(CliTest, SessionsFindsItsStoreAsServeDoes) {
+  using Action = SessionsOptions::Action;
+  const CliRun flag =
+      RunCli({"sessions", "list", "--store", "/s", "--json"}, {{"TENUTO_STORE", "/t"}});
+  ASSERT_TRUE(flag.sessions.has_value()) << flag.err;
+  EXPECT_EQ(flag.sessions->action, Action::kList);
+  EXPECT_EQ(flag.sessions->store, "/s");
+  EXPECT_TRUE(flag.sessions->json);
+  EXPECT_EQ(RunCli({"sessions", "list"}, {{"TENUTO_STORE", "/t"}}).sessions->store, "/t");
+  EXPECT_EQ(RunCli({"sessions", "list"}, {{"XDG_DATA_HOME", "/d"}}).sessions->store, "/d/tenuto");
+  EXPECT_EQ(RunCli({"sessions", "list"}, {}).status, 2);
+  const std::map<std::string, Action> actions = {
+      {"show", Action::kShow}, {"delete", Action::kDelete}, {"export", Action::kExport}};
+  for (const auto& [name, action] : actions) {
+    const CliRun run = RunCli({"sessions", name, "alice::x"});
+    ASSERT_TRUE(run.sessions.has_value()) << run.err;
+    EXPECT_EQ(run.sessions->action, action);
+    EXPECT_EQ(run.sessions->session, "alice::x");
+  }
+}
+
+}  // namespace
+}  // namespace tenuto

@@ -1,0 +1,21 @@
+// The tenuto binary: hands the command line to the handlers. Everything else is in the files beside
+// it.
+#include <iostream>
+
+#include "chat.h"
+#include "cli.h"
+#include "compose.h"
+#include "sessions_command.h"
+
+int main(int argc, char** argv) {
+  tenuto::CommandHandlers handlers;
+  handlers.serve = tenuto::RunServe;
+  handlers.verify = tenuto::RunVerify;
+  handlers.chat = tenuto::RunChat;
+  handlers.sessions = [](const tenuto::SessionsOptions& options) {
+    return tenuto::RunSessions(options, std::cout, std::cerr);
+  };
+  handlers.version = tenuto::VersionText;
+  return tenuto::RunCommandLine({argv + 1, argv + argc}, tenuto::ProcessEnvironment(), handlers,
+                                {std::cout, std::cerr});
+}

@@ -1,0 +1,23 @@
+// `tenuto sessions`: lists, shows, deletes and exports sessions of a store, beside a running server
+// or without one. Reading goes to the token log directly; deleting goes through the server's
+// control socket where one runs, else takes the store's lock. One thread.
+#pragma once
+
+#include <cstdint>
+#include <ostream>
+#include <string>
+
+namespace tenuto {
+
+struct SessionsOptions {
+  enum class Action : uint8_t { kList, kShow, kDelete, kExport };
+  Action action = Action::kList;
+  std::string session;  // all but kList
+  std::string store;
+  bool json = false;
+};
+
+// What was asked for goes to `out`, errors to `err` as one sentence. 0 or 1.
+int RunSessions(const SessionsOptions& options, std::ostream& out, std::ostream& err);
+
+}  // namespace tenuto

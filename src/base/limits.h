@@ -1,0 +1,37 @@
+// Every limit of the program as one named number with its unit. A limit that is a setting has its
+// default here.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+
+namespace tenuto {
+
+inline constexpr size_t kKiB = 1024;
+inline constexpr size_t kMiB = 1024 * kKiB;
+
+// KV pieces.
+inline constexpr size_t kPieceBytesMax = 8 * kMiB;  // payload of one piece
+inline constexpr size_t kPieceChunkBytes = 1 * kMiB;
+inline constexpr size_t kPieceChunksMax = kPieceBytesMax / kPieceChunkBytes;
+
+// Requests.
+inline constexpr size_t kRequestBodyBytesMax = 16 * kMiB;
+inline constexpr size_t kRequestHeaderBytesMax = 32 * kKiB;
+inline constexpr size_t kRequestHeadersMax = 100;
+inline constexpr size_t kJsonDepthMax = 64;
+inline constexpr size_t kMessagesMax = 4096;
+inline constexpr size_t kStopStringsMax = 16;
+inline constexpr size_t kStopStringBytesMax = 1024;
+inline constexpr size_t kLogitBiasMax = 1024;
+inline constexpr size_t kIdempotencyKeyBytesMax = 255;
+inline constexpr size_t kConnectionsMax = 4096;
+
+// Engine.
+inline constexpr int32_t kSequencesMax = 256;  // libllama's own ceiling
+inline constexpr int32_t kPrefillChunkTokens = 512;
+
+// Queues.
+inline constexpr size_t kTurnQueueMax = 1024;
+
+}  // namespace tenuto

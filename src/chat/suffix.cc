@@ -1,0 +1,223 @@
+#include "chat/suffix.h"
+
+#include <algorithm>
+#include <cctype>
+#include <utility>
+
+namespace tenuto {
+namespace {
+
+// White space around each placeholder: what is gone of it after rendering tells that the template
+// trims. No template prints this mixture by itself.
+constexpr std::string_view kPad = "\t \n\t";
+constexpr std::string_view kSpaces = " \t\n\r\f\v";
+constexpr std::string_view kSentinel = "TenutoLastAnswerHere";
+
+std::string Placeholder(size_t index) {
+  return "TenutoText" + std::to_string(index) + "Here";
+}
+
+std::string_view TrimLeft(std::string_view text) {
+  const size_t begin = text.find_first_not_of(kSpaces);
+  return begin == std::string_view::npos ? std::string_view() : text.substr(begin);
+}
+
+std::string_view TrimRight(std::string_view text) {
+  const size_t last = text.find_last_not_of(kSpaces);
+  return last == std::string_view::npos ? std::string_view() : text.substr(0, last + 1);
+}
+
+std::string RoleList(std::span<const ChatMessage> messages) {
+  std::string roles;
+  for (const ChatMessage& message : messages) {
+    if (!roles.empty()) roles += ", ";
+    roles += message.role;
+    if (roles.size() > 80) return roles + ", ...";
+  }
+  return roles;
+}
+
+// A role is printed by the template among its control text, so it may not hold anything but a name.
+Status CheckRoles(std::span<const ChatMessage> messages) {
+  for (size_t i = 0; i < messages.size(); ++i) {
+    const std::string& role = messages[i].role;
+    const bool is_name = !role.empty() && role.size() <= 32 &&
+                         std::all_of(role.begin(), role.end(),
+                                     [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; });
+    if (!is_name) {
+      return Error(Code::kInvalid, "a role is 1 to 32 of a-z and _")
+          .At("messages[" + std::to_string(i) + "].role");
+    }
+  }
+  return Ok();
+}
+
+// The messages with placeholders for texts. An empty text stays empty: templates may leave such a
+// message out.
+std::vector<ChatMessage> WithPlaceholders(std::span<const ChatMessage> messages) {
+  std::vector<ChatMessage> result(messages.begin(), messages.end());
+  for (size_t i = 0; i < result.size(); ++i) {
+    if (result[i].content.empty()) continue;
+    result[i].content = std::string(kPad) + Placeholder(i) + std::string(kPad);
+  }
+  return result;
+}
+
+void Append(std::vector<ChatSegment>& segments, std::string_view text, bool is_content) {
+  if (text.empty()) return;
+  if (!segments.empty() && segments.back().is_content == is_content && !is_content) {
+    segments.back().text += text;
+    return;
+  }
+  segments.push_back({std::string(text), is_content});
+}
+
+struct Found {
+  size_t index = 0;
+  size_t begin = std::string_view::npos;  // of the placeholder itself, without padding
+  size_t end = 0;
+};
+
+// The first placeholder in `text` at or after `from`.
+Found FindNext(std::string_view text, size_t from, size_t messages) {
+  constexpr std::string_view kStart = "TenutoText";
+  for (size_t at = text.find(kStart, from); at != std::string_view::npos;
+       at = text.find(kStart, at + 1)) {
+    size_t digits = at + kStart.size();
+    size_t index = 0;
+    while (digits < text.size() && text[digits] >= '0' && text[digits] <= '9' && index < messages) {
+      index = index * 10 + static_cast<size_t>(text[digits] - '0');
+      ++digits;
+    }
+    if (index >= messages) continue;
+    const std::string expected = Placeholder(index);
+    if (text.substr(at, expected.size()) == expected) return {index, at, at + expected.size()};
+  }
+  return {};
+}
+
+Result<std::vector<ChatSegment>> Split(std::string_view text,
+                                       std::span<const ChatMessage> messages) {
+  std::vector<ChatSegment> segments;
+  std::vector<bool> printed(messages.size(), false);
+  size_t from = 0;
+  while (true) {
+    const Found found = FindNext(text, from, messages.size());
+    if (found.begin == std::string_view::npos) break;
+    std::string_view before = text.substr(from, found.begin - from);
+    std::string_view content = messages[found.index].content;
+    if (before.ends_with(kPad)) {
+      before.remove_suffix(kPad.size());
+    } else {
+      content = TrimLeft(content);
+    }
+    from = found.end;
+    if (text.substr(from).starts_with(kPad)) {
+      from += kPad.size();
+    } else {
+      content = TrimRight(content);
+    }
+    Append(segments, before, false);
+    Append(segments, content, true);
+    printed[found.index] = true;
+  }
+  Append(segments, text.substr(from), false);
+  for (size_t i = 0; i < messages.size(); ++i) {
+    if (printed[i] || messages[i].content.empty()) continue;
+    return Error(Code::kInvalid, "the model's chat template does not print the text of a '" +
+                                     messages[i].role + "' message here")
+        .At("messages[" + std::to_string(i) + "].content");
+  }
+  return segments;
+}
+
+Error Refused(Error error, std::span<const ChatMessage> messages) {
+  return std::move(error).With("the chat template refuses messages with the roles " +
+                               RoleList(messages));
+}
+
+std::vector<TokenId> ControlTokens(std::span<const TokenId> tokens,
+                                   const IsControlToken& is_control) {
+  std::vector<TokenId> result;
+  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(result), is_control);
+  return result;
+}
+
+}  // namespace
+
+Result<std::vector<ChatSegment>> RenderFirstTurn(const RenderChat& render,
+                                                 std::span<const ChatMessage> messages,
+                                                 const std::string& default_system) {
+  TENUTO_TRY(CheckRoles(messages));
+  std::vector<ChatMessage> all(messages.begin(), messages.end());
+  const bool has_system = std::any_of(
+      all.begin(), all.end(), [](const ChatMessage& message) { return message.role == "system"; });
+  if (!has_system && !default_system.empty()) {
+    all.insert(all.begin(), ChatMessage{"system", default_system, ""});
+  }
+  auto text = render(WithPlaceholders(all), true);
+  if (!text) return Refused(std::move(text).error(), all);
+  return Split(*text, all);
+}
+
+Result<std::vector<ChatSegment>> RenderNextTurn(const RenderChat& render,
+                                                std::span<const ChatMessage> messages) {
+  TENUTO_TRY(CheckRoles(messages));
+  std::vector<ChatMessage> past = {{"user", "x", ""}, {"assistant", std::string(kSentinel), ""}};
+  auto before = render(past, false);
+  if (!before) return Refused(std::move(before).error(), past);
+
+  std::vector<ChatMessage> all = past;
+  const std::vector<ChatMessage> fresh = WithPlaceholders(messages);
+  all.insert(all.end(), fresh.begin(), fresh.end());
+  auto after = render(all, true);
+  if (!after) return Refused(std::move(after).error(), messages);
+
+  const size_t answer = before->find(kSentinel);
+  if (answer == std::string::npos || after->find(kSentinel) == std::string::npos) {
+    return Error(Code::kInvalid,
+                 "the chat template loses or rewrites an earlier answer's text, so a conversation "
+                 "can't be continued with it; choose another with --chat-template");
+  }
+  const size_t cut = answer + kSentinel.size();
+  if (before->compare(0, cut, *after, 0, std::min(cut, after->size())) != 0) {
+    return Error(Code::kInvalid,
+                 "the chat template changes what stands before an earlier answer when messages "
+                 "follow it, so a conversation can't be continued with it; choose another with "
+                 "--chat-template");
+  }
+  return Split(std::string_view(*after).substr(cut), messages);
+}
+
+std::string JoinSegments(std::span<const ChatSegment> segments) {
+  std::string text;
+  for (const ChatSegment& segment : segments)
+    text += segment.text;
+  return text;
+}
+
+Result<std::vector<TokenId>> TokenizeSegments(const TokenizeText& tokenize,
+                                              const IsControlToken& is_control,
+                                              std::span<const ChatSegment> segments,
+                                              bool add_special) {
+  std::vector<TokenId> apart;
+  bool plain = true;  // no message's text holds the text of a control token
+  for (size_t i = 0; i < segments.size(); ++i) {
+    const ChatSegment& segment = segments[i];
+    TENUTO_ASSIGN(const std::vector<TokenId> tokens,
+                  tokenize(segment.text, add_special && i == 0, !segment.is_content));
+    apart.insert(apart.end(), tokens.begin(), tokens.end());
+    if (!segment.is_content || !plain) continue;
+    TENUTO_ASSIGN(const std::vector<TokenId> parsed,
+                  tokenize(segment.text, add_special && i == 0, true));
+    plain = parsed == tokens;
+  }
+  if (!plain) return apart;
+  TENUTO_ASSIGN(std::vector<TokenId> whole, tokenize(JoinSegments(segments), add_special, true));
+  // A control token could still be born across a border, of the end of a message and the start of
+  // the template's text.
+  if (ControlTokens(whole, is_control) != ControlTokens(apart, is_control)) return apart;
+  return whole;
+}
+
+}  // namespace tenuto

@@ -1,0 +1,47 @@
+// libllama as the rest of this folder uses it: owning handles, its log turned into ours, its
+// version checked. Internal to this folder. Handles are thread-compatible; the functions are
+// thread-safe.
+#pragma once
+
+#include <llama.h>
+
+#include <memory>
+#include <string>
+
+#include "base/result.h"
+
+namespace tenuto {
+
+struct FreeLlamaModel {
+  void operator()(llama_model* model) const { llama_model_free(model); }
+};
+struct FreeLlamaContext {
+  void operator()(llama_context* context) const { llama_free(context); }
+};
+using LlamaModelHandle = std::unique_ptr<llama_model, FreeLlamaModel>;
+using LlamaContextHandle = std::unique_ptr<llama_context, FreeLlamaContext>;
+
+// Initialises the library once per process, sends its log to ours at debug level and compares its
+// version with that of the headers this program was built with. kUnavailable when they differ: its
+// structs are passed by value and change between versions, so nothing else of it may be called
+// then.
+Status StartLlamaLibrary();
+
+// "0.5.0-dev (0c1e570, build 1)": of the headers, equal to the library's after StartLlamaLibrary.
+std::string LlamaLibraryVersion();
+
+// Collects what libllama says at warning level and above while it lives. One at a time per process:
+// construction waits for the last one to go.
+class LlamaErrorCapture {
+ public:
+  LlamaErrorCapture();
+  ~LlamaErrorCapture();
+  LlamaErrorCapture(const LlamaErrorCapture&) = delete;
+  LlamaErrorCapture& operator=(const LlamaErrorCapture&) = delete;
+
+  // The reason in libllama's own words, one line without its prefixes; `otherwise` when it gave
+  // none.
+  std::string Reason(const std::string& otherwise) const;
+};
+
+}  // namespace tenuto

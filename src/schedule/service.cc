@@ -1,0 +1,240 @@
+#include "schedule/service.h"
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <map>
+#include <utility>
+
+#include "base/log.h"
+#include "session/manager.h"
+
+namespace tenuto {
+
+// All fields but `next_ticket` belong to the core runner.
+struct Service::State : std::enable_shared_from_this<Service::State> {
+  State(ServiceSettings s, SessionManager& m, Runner& c, Metrics& metrics)
+      : settings(s),
+        sessions(m),
+        core(c),
+        queued_gauge(metrics.GetGauge("tenuto_turns_queued", "Turns that wait for a place in the engine")),
+        running_gauge(metrics.GetGauge("tenuto_turns_running", "Turns in the engine")),
+        queue_seconds(metrics.GetHistogram("tenuto_queue_seconds", "Waiting before admission, per turn")),
+        refused(metrics.GetCounter("tenuto_turns_refused_total", "Turns refused since the queue was full")) {}
+
+  void Submit(uint64_t ticket, TurnRequest request, TurnSink sink);
+  void Cancel(uint64_t ticket);
+  void Ready(const TurnPtr& turn, bool preempted);
+  void Finished(const TurnPtr& turn);
+  void Pump();
+  void RelievePressure();
+  void Shutdown(std::function<void()> done);
+  void CheckStopped();
+
+  const ServiceSettings settings;
+  SessionManager& sessions;
+  Runner& core;
+  Gauge& queued_gauge;
+  Gauge& running_gauge;
+  Histogram& queue_seconds;
+  Counter& refused;
+
+  std::atomic<uint64_t> next_ticket{1};
+  std::map<uint64_t, TurnPtr> turns;  // all that are not finished, by ticket: oldest first
+  std::deque<TurnPtr> ready;          // prepared, first come first served
+  std::map<uint64_t, TurnPtr> running;
+  uint64_t admissions = 0;
+  bool stopping = false;
+  std::function<void()> stopped;
+};
+
+void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink) {
+  const auto refuse = [&](Error error) { sink.on_done(std::move(error)); };
+  if (stopping) return refuse(Error(Code::kUnavailable, "the server is shutting down"));
+  if (turns.size() >= settings.turns_queued_max + static_cast<size_t>(settings.turns_running_max)) {
+    refused.Add();
+    return refuse(Error(Code::kExhausted, "too many turns are waiting; try again later").At("queue"));
+  }
+  auto turn = std::make_shared<Turn>();
+  turn->id = ticket;
+  turn->request = std::move(request);
+  turn->sink = std::move(sink);
+  turn->submitted_ns = sessions.context().clock.MonotonicNs();
+  turns.emplace(ticket, turn);
+  queued_gauge.Set(static_cast<int64_t>(turns.size() - running.size()));
+  sessions.Begin(turn);
+}
+
+void Service::State::Cancel(uint64_t ticket) {
+  const auto it = turns.find(ticket);
+  if (it == turns.end()) return;
+  const TurnPtr turn = it->second;
+  std::erase(ready, turn);
+  sessions.Cancel(turn, /*stopping=*/false);
+}
+
+void Service::State::Ready(const TurnPtr& turn, bool preempted) {
+  if (turn->phase == TurnPhase::kDone) return;
+  if (preempted) {
+    running.erase(turn->id);
+    // It was admitted once: it goes on before those that never ran.
+    ready.push_front(turn);
+  } else {
+    ready.push_back(turn);
+  }
+  if (turn->cancelled || turn->stopping) {
+    std::erase(ready, turn);
+    sessions.Cancel(turn, turn->stopping);
+    return;
+  }
+  Pump();
+}
+
+void Service::State::Finished(const TurnPtr& turn) {
+  turns.erase(turn->id);
+  running.erase(turn->id);
+  std::erase(ready, turn);
+  Pump();
+  CheckStopped();
+}
+
+// Strictly in order: a large turn is not overtaken until it starves.
+void Service::State::Pump() {
+  while (!ready.empty() && static_cast<int32_t>(running.size()) < settings.turns_running_max) {
+    const TurnPtr turn = ready.front();
+    if (!sessions.Admit(turn)) break;
+    ready.pop_front();
+    running.emplace(turn->id, turn);
+    turn->admitted_order = ++admissions;
+    if (turn->preemptions == 0) queue_seconds.Observe(turn->outcome.times.queue * 1e-3);
+    sessions.Run(turn);
+  }
+  queued_gauge.Set(static_cast<int64_t>(turns.size() - running.size()));
+  running_gauge.Set(static_cast<int64_t>(running.size()));
+}
+
+// A running turn has no cells for its next token. Idle sequences go first; then the turn that was admitted last, unless
+// it is the only one.
+void Service::State::RelievePressure() {
+  if (sessions.residency().EvictOldestIdle()) return;
+  TurnPtr youngest;
+  int32_t candidates = 0;
+  for (const auto& [id, turn] : running) {
+    if (turn->phase != TurnPhase::kRunning) continue;
+    ++candidates;
+    if (!youngest || turn->admitted_order > youngest->admitted_order) youngest = turn;
+  }
+  if (candidates < 2) return;  // others are being restored or committed: their end will make room
+  sessions.Preempt(youngest);
+}
+
+void Service::State::Shutdown(std::function<void()> done) {
+  stopping = true;
+  stopped = std::move(done);
+  Log(LogLevel::kInfo, "service.stopping", {{"turns", static_cast<uint64_t>(turns.size())}});
+  ready.clear();
+  // A copy: turns end and leave the map while we walk.
+  const auto open = turns;
+  for (const auto& [id, turn] : open) sessions.Cancel(turn, /*stopping=*/true);
+  CheckStopped();
+}
+
+void Service::State::CheckStopped() {
+  if (!stopping || !turns.empty() || !stopped) return;
+  sessions.WhenSettled(std::exchange(stopped, nullptr));
+}
+
+Service::Service(ServiceSettings settings, SessionManager& sessions, Runner& core, Metrics& metrics)
+    : state_(std::make_shared<State>(settings, sessions, core, metrics)) {
+  const std::weak_ptr<State> weak = state_;
+  TurnEvents events;
+  events.on_ready = [weak](const TurnPtr& turn) {
+    if (const auto state = weak.lock()) state->Ready(turn, false);
+  };
+  events.on_preempted = [weak](const TurnPtr& turn) {
+    if (const auto state = weak.lock()) state->Ready(turn, true);
+  };
+  events.on_finished = [weak](const TurnPtr& turn) {
+    if (const auto state = weak.lock()) state->Finished(turn);
+  };
+  sessions.SetEvents(std::move(events));
+  sessions.context().engine.SetPressureCallback([weak](RunId) {
+    if (const auto state = weak.lock()) state->RelievePressure();
+  });
+}
+
+Service::~Service() = default;
+
+const EngineInfo& Service::engine_info() const {
+  return state_->sessions.context().engine.info();
+}
+
+int32_t Service::window_tokens() const {
+  return state_->sessions.context().settings.window_tokens;
+}
+
+Result<std::vector<TokenId>> Service::Tokenize(std::string_view text, bool add_special,
+                                               bool parse_special) const {
+  return state_->sessions.context().engine.Tokenize(text, add_special, parse_special);
+}
+
+std::string Service::TokenText(TokenId token, bool special) const {
+  return state_->sessions.context().engine.TokenText(token, special);
+}
+
+TurnTicket Service::Submit(TurnRequest request, TurnSink sink) {
+  const uint64_t ticket = state_->next_ticket.fetch_add(1, std::memory_order_relaxed);
+  state_->core.Post([state = state_, ticket, request = std::move(request), sink = std::move(sink)]() mutable {
+    state->Submit(ticket, std::move(request), std::move(sink));
+  });
+  return TurnTicket{ticket};
+}
+
+void Service::Cancel(TurnTicket ticket) {
+  state_->core.Post([state = state_, ticket] { state->Cancel(ticket.value); });
+}
+
+void Service::ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
+                           std::function<void(Result<SessionListing>)> done) {
+  state_->core.Post([state = state_, tenant = std::move(tenant), user = std::move(user), after = std::move(after),
+                     limit, done = std::move(done)] {
+    state->sessions.List(tenant, user, after, limit, done);
+  });
+}
+
+void Service::GetSession(SessionKey key, std::function<void(Result<SessionInfo>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
+    state->sessions.Get(key, done);
+  });
+}
+
+void Service::GetTurns(SessionKey key, std::function<void(Result<std::vector<TurnRow>>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
+    state->sessions.GetTurns(key, done);
+  });
+}
+
+void Service::DeleteSession(SessionKey key, std::function<void(Status)> done) {
+  state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
+    state->sessions.Delete(key, done);
+  });
+}
+
+void Service::GetLoad(std::function<void(Load)> done) {
+  state_->core.Post([state = state_, done = std::move(done)] {
+    Load load;
+    load.running = static_cast<int32_t>(state->running.size());
+    load.queued = static_cast<int32_t>(state->turns.size() - state->running.size());
+    load.sessions_resident = state->sessions.resident_sessions();
+    load.cells_used = state->sessions.residency().cells_promised();
+    load.cells_total = state->sessions.context().engine.info().cells;
+    load.stopping = state->stopping;
+    done(load);
+  });
+}
+
+void Service::Shutdown(std::function<void()> done) {
+  state_->core.Post([state = state_, done = std::move(done)] { state->Shutdown(done); });
+}
+
+}  // namespace tenuto

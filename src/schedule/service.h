@@ -1,0 +1,78 @@
+// The one door to everything behind HTTP: turns, sessions, counters. Owns admission (who runs when) over session/.
+// Thread-safe: each call posts to the core runner and answers by callback on the core runner. Callbacks must not block;
+// HTTP threads post on to their own loop from there.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/ids.h"
+#include "base/metrics.h"
+#include "base/result.h"
+#include "chat/message.h"
+#include "engine/types.h"
+#include "io/runner.h"
+#include "session/turn_types.h"
+
+namespace tenuto {
+
+class SessionManager;
+
+struct ServiceSettings {
+  int32_t turns_running_max = 8;    // -np
+  size_t turns_queued_max = 1024;   // more: kExhausted at once
+};
+
+// Names a submitted turn, for Cancel.
+struct TurnTicket {
+  uint64_t value = 0;
+};
+
+class Service {
+ public:
+  Service(ServiceSettings settings, SessionManager& sessions, Runner& core, Metrics& metrics);
+  ~Service();
+
+  const EngineInfo& engine_info() const;
+  int32_t window_tokens() const;  // most tokens of one session
+
+  // Any thread, blocking, for /tokenize, /detokenize and the like.
+  Result<std::vector<TokenId>> Tokenize(std::string_view text, bool add_special, bool parse_special) const;
+  std::string TokenText(TokenId token, bool special) const;
+
+  // sink.on_done comes exactly once, also after Cancel or an error.
+  TurnTicket Submit(TurnRequest request, TurnSink sink);
+  // The client is gone: the turn ends at the next step; what was generated is committed as an incomplete turn.
+  void Cancel(TurnTicket ticket);
+
+  void ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
+                    std::function<void(Result<SessionListing>)> done);
+  void GetSession(SessionKey key, std::function<void(Result<SessionInfo>)> done);
+  void GetTurns(SessionKey key, std::function<void(Result<std::vector<TurnRow>>)> done);
+  // kConflict while a turn of it runs.
+  void DeleteSession(SessionKey key, std::function<void(Status)> done);
+
+  struct Load {
+    int32_t running = 0;
+    int32_t queued = 0;
+    int32_t sessions_resident = 0;
+    int32_t cells_used = 0;
+    int32_t cells_total = 0;
+    bool stopping = false;
+  };
+  void GetLoad(std::function<void(Load)> done);
+
+  // Refuses new turns (kUnavailable), ends running ones at a token boundary, commits them, waits for exports; then
+  // `done`. Streams get their last chunk before it.
+  void Shutdown(std::function<void()> done);
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace tenuto

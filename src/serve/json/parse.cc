@@ -1,0 +1,188 @@
+#include "serve/json/parse.h"
+
+#include <boost/json/basic_parser_impl.hpp>
+#include <boost/json/memory_resource.hpp>
+#include <boost/json/value_stack.hpp>
+#include <cmath>
+#include <limits>
+#include <new>
+#include <string>
+#include <unordered_set>
+#include <utility>
+#include <vector>
+
+#include "base/limits.h"
+
+namespace tenuto {
+namespace {
+
+namespace json = boost::json;
+
+constexpr size_t kMembersMax = 65'536;
+constexpr size_t kMemoryBytesMax = 192 * kMiB;
+
+// Memory of one document, with an end. Shared by its values, so it lives as long as the last of them.
+class CountingResource final : public json::memory_resource {
+ public:
+  explicit CountingResource(size_t limit) : limit_(limit) {}
+
+ private:
+  void* do_allocate(size_t bytes, size_t alignment) override {
+    if (bytes > limit_ - used_) throw std::bad_alloc();
+    void* memory = ::operator new(bytes, std::align_val_t(alignment));
+    used_ += bytes;
+    return memory;
+  }
+  void do_deallocate(void* memory, size_t bytes, size_t alignment) override {
+    used_ -= bytes;
+    ::operator delete(memory, bytes, std::align_val_t(alignment));
+  }
+  bool do_is_equal(const json::memory_resource& other) const noexcept override {
+    return this == &other;
+  }
+
+  const size_t limit_;
+  size_t used_ = 0;
+};
+
+// Builds the value while it checks what the library does not. A handler stops the parser by `false` and an error code;
+// `fault` says why in words.
+class StrictHandler {
+ public:
+  static constexpr size_t max_object_size = std::numeric_limits<size_t>::max();
+  static constexpr size_t max_array_size = std::numeric_limits<size_t>::max();
+  static constexpr size_t max_key_size = std::numeric_limits<size_t>::max();
+  static constexpr size_t max_string_size = std::numeric_limits<size_t>::max();
+
+  StrictHandler(const JsonLimits& limits, const json::storage_ptr& storage)
+      : members_max_(limits.members_max), stack_(storage) {
+    stack_.reset(storage);
+  }
+
+  json::value Release() { return stack_.release(); }
+  const std::string& fault() const { return fault_; }
+
+  bool on_document_begin(json::error_code&) { return true; }
+  bool on_document_end(json::error_code&) { return true; }
+  bool on_object_begin(json::error_code&) {
+    names_.emplace_back();
+    return true;
+  }
+  bool on_object_end(size_t n, json::error_code&) {
+    names_.pop_back();
+    stack_.push_object(n);
+    return true;
+  }
+  bool on_array_begin(json::error_code&) { return true; }
+  bool on_array_end(size_t n, json::error_code&) {
+    stack_.push_array(n);
+    return true;
+  }
+  bool on_key_part(json::string_view part, size_t, json::error_code&) {
+    key_.append(part.data(), part.size());
+    stack_.push_chars(part);
+    return true;
+  }
+  bool on_key(json::string_view part, size_t, json::error_code& ec) {
+    key_.append(part.data(), part.size());
+    if (++members_ > members_max_) return Stop(ec, "too many names in its objects");
+    std::string key = std::exchange(key_, {});
+    const std::string shown = key.substr(0, 64);
+    if (!names_.back().insert(std::move(key)).second) {
+      return Stop(ec, "the name '" + shown + "' appears twice in one object");
+    }
+    stack_.push_key(part);
+    return true;
+  }
+  bool on_string_part(json::string_view part, size_t, json::error_code&) {
+    stack_.push_chars(part);
+    return true;
+  }
+  bool on_string(json::string_view part, size_t, json::error_code&) {
+    stack_.push_string(part);
+    return true;
+  }
+  bool on_number_part(json::string_view, json::error_code&) { return true; }
+  bool on_int64(int64_t value, json::string_view, json::error_code&) {
+    stack_.push_int64(value);
+    return true;
+  }
+  bool on_uint64(uint64_t value, json::string_view, json::error_code&) {
+    stack_.push_uint64(value);
+    return true;
+  }
+  bool on_double(double value, json::string_view, json::error_code& ec) {
+    if (!std::isfinite(value)) return Stop(ec, "a number is too large");
+    stack_.push_double(value);
+    return true;
+  }
+  bool on_bool(bool value, json::error_code&) {
+    stack_.push_bool(value);
+    return true;
+  }
+  bool on_null(json::error_code&) {
+    stack_.push_null();
+    return true;
+  }
+  bool on_comment_part(json::string_view, json::error_code&) { return true; }
+  bool on_comment(json::string_view, json::error_code&) { return true; }
+
+ private:
+  bool Stop(json::error_code& ec, std::string why) {
+    fault_ = std::move(why);
+    ec = json::error::exception;
+    return false;
+  }
+
+  const size_t members_max_;
+  json::value_stack stack_;
+  size_t members_ = 0;
+  std::string key_;
+  std::vector<std::unordered_set<std::string>> names_;  // of the objects that are open
+  std::string fault_;
+};
+
+std::string WhatIsWrong(const json::error_code& ec) {
+  if (ec == json::error::too_deep) return "it is nested too deeply";
+  if (ec == json::error::incomplete) return "it ends too early";
+  if (ec == json::error::extra_data) return "something follows the value";
+  // The library's words are short and name no input: "syntax error", "illegal control character".
+  return ec.message();
+}
+
+}  // namespace
+
+JsonLimits RequestJsonLimits() {
+  return {kJsonDepthMax, kMembersMax, kMemoryBytesMax};
+}
+
+Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
+  json::parse_options options;
+  options.max_depth = limits.depth_max;
+  // The memory limit throws through the parser, which holds nothing that a throw would leak.
+  try {
+    const json::storage_ptr storage =
+        json::make_shared_resource<CountingResource>(limits.memory_bytes_max);
+    json::basic_parser<StrictHandler> parser(options, limits, storage);
+    json::error_code ec;
+    const size_t used = parser.write_some(false, text.data(), text.size(), ec);
+    if (!ec && used < text.size()) ec = json::error::extra_data;
+    if (ec) {
+      const std::string& fault = parser.handler().fault();
+      return Error(Code::kInvalid, "the body is no valid JSON: " +
+                                       (fault.empty() ? WhatIsWrong(ec) : fault) + " (byte " +
+                                       std::to_string(used) + ")");
+    }
+    return parser.handler().Release();
+  } catch (const std::bad_alloc&) {
+    return Error(Code::kInvalid, "the body holds too many JSON values");
+  }
+}
+
+Result<json::object> ParseJsonObject(std::string_view text) {
+  TENUTO_ASSIGN(json::value value, ParseJson(text, RequestJsonLimits()));
+  if (!value.is_object()) return Error(Code::kInvalid, "the body must be a JSON object");
+  return std::move(value.get_object());
+}
+
+}  // namespace tenuto

@@ -1,0 +1,28 @@
+// JSON from the wire, more strictly than the library reads it: names may not repeat in an object, numbers must be
+// finite, depth, members and memory are bounded. Thread-safe (no state).
+#pragma once
+
+#include <boost/json/value.hpp>
+#include <cstddef>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tenuto {
+
+struct JsonLimits {
+  size_t depth_max;
+  size_t members_max;  // names in all objects together
+  size_t memory_bytes_max;
+};
+
+// What a request body may hold.
+JsonLimits RequestJsonLimits();
+
+// kInvalid with what is wrong and, where it is known, at which byte.
+Result<boost::json::value> ParseJson(std::string_view text, const JsonLimits& limits);
+
+// As ParseJson with the limits of a request, and the outermost value must be an object.
+Result<boost::json::object> ParseJsonObject(std::string_view text);
+
+}  // namespace tenuto

@@ -1,0 +1,35 @@
+// The JSON that the log keeps for clients: items of a turn, system items, the acknowledged outcome. Pure.
+// Form of an item: {"role","content"[,"name"][,"raw":true]}; "raw" marks text that went in without a chat template.
+#pragma once
+
+#include <span>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/message.h"
+#include "session/turn_types.h"
+
+namespace tenuto {
+
+// The leading system messages of a request.
+std::span<const ChatMessage> SystemItems(std::span<const ChatMessage> messages);
+std::string ItemsToJson(std::span<const ChatMessage> items);
+// kCorrupt: not the JSON this module writes.
+Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& json);
+
+// Items of a whole turn: what was asked and the answer. `raw_prompt` is the text of a request without messages.
+std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt, const std::string& answer);
+
+// What a retry with the same idempotency key gets, with the digest of the request that the key stands for.
+std::string OutcomeToJson(const TurnOutcome& outcome, const std::string& request_digest);
+struct StoredOutcome {
+  TurnOutcome outcome;
+  std::string request_digest;
+};
+Result<StoredOutcome> OutcomeFromJson(const std::string& json);
+
+// Digest of all that makes a request what it is, hex.
+std::string RequestDigest(const TurnRequest& request);
+
+}  // namespace tenuto

@@ -1,0 +1,214 @@
+#include "session/manager.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "session/prepare.h"
+
+namespace tenuto {
+
+SessionManager::SessionManager(SessionContext context)
+    : context_(context),
+      residency_(context.engine, context.metrics),
+      buffers_(std::make_shared<BufferPool>(context.settings.restore_reads_ahead + 2)),
+      counters_(context.metrics) {
+  TENUTO_CHECK(context_.settings.window_tokens > 1);
+}
+
+SessionManager::~SessionManager() = default;
+
+void SessionManager::Begin(const TurnPtr& turn) {
+  turn->created_unix_ms = context_.clock.UnixMs();
+  std::array<std::byte, 16> entropy;
+  context_.random.Fill(entropy);
+  turn->outcome.turn =
+      MakeTurnId(turn->created_unix_ms, {reinterpret_cast<const char*>(entropy.data()), entropy.size()});
+  if (!turn->request.seed_given) {
+    std::array<std::byte, 8> seed;
+    context_.random.Fill(seed);
+    uint64_t value = 0;
+    for (const std::byte byte : seed) value = value << 8 | std::to_integer<uint64_t>(byte);
+    // JSON readers lose bits past 2^53: what is reported must be what can be asked for again.
+    turn->request.sampling.seed = value >> 11;
+  }
+  turn->outcome.seed = turn->request.sampling.seed;
+  turn->outcome.session = turn->request.session;
+  if (!turn->request.session) {
+    turn->outcome.turn = TurnId{};
+    StartPreparing(turn);
+    return;
+  }
+  turn->session = FindOrAddSession(*turn->request.session);
+  if (turn->session->busy || turn->session->deleting) {
+    turn->session->waiting.push_back(turn);
+    return;
+  }
+  turn->session->busy = true;
+  StartPreparing(turn);
+}
+
+SessionPtr SessionManager::FindOrAddSession(const SessionKey& key) {
+  SessionPtr& session = sessions_[key.Full()];
+  if (!session) {
+    session = std::make_shared<Session>();
+    session->key = key;
+    session->owner = OwnerDigest(key);
+    session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
+    ForgetIdleSessions();
+    counters_.sessions_cached.Set(static_cast<int64_t>(sessions_.size()));
+  }
+  return session;
+}
+
+// Bounds memory, not correctness: whatever is forgotten is read from the log again.
+void SessionManager::ForgetIdleSessions() {
+  if (sessions_.size() <= context_.settings.sessions_cached_max) return;
+  for (auto it = sessions_.begin();
+       it != sessions_.end() && sessions_.size() > context_.settings.sessions_cached_max;) {
+    const SessionPtr& session = it->second;
+    const bool in_use = session.use_count() > 1 || session->busy || session->settling ||
+                        session->deleting || session->resident.live() || !session->loaded;
+    it = in_use ? std::next(it) : sessions_.erase(it);
+  }
+}
+
+void SessionManager::StartPreparing(const TurnPtr& turn) {
+  turn->phase = TurnPhase::kPreparing;
+  const SessionPtr session = turn->session;
+  const bool load = session != nullptr && !session->loaded;
+  const auto row = session != nullptr ? session->row : std::nullopt;
+  context_.pool.Post([this, turn, load, row] {
+    if (!turn->request.idempotency_key.empty()) turn->request_digest = RequestDigest(turn->request);
+    auto prepared = std::make_shared<Result<Prepared>>(
+        Prepare(context_, PrepareInput{turn->request, load, row, turn->request_digest}));
+    context_.core.Post([this, turn, prepared] { PreparedOn(turn, std::move(*prepared)); });
+  });
+}
+
+void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) {
+  if (!prepared.ok()) {
+    Finish(turn, std::move(prepared).error());
+    return;
+  }
+  if (prepared->loaded) AdoptLoaded(*turn->session, std::move(*prepared->loaded));
+  if (prepared->replay) {
+    counters_.turns_replayed.Add();
+    Finish(turn, std::move(*prepared->replay));
+    return;
+  }
+  if (turn->cancelled || turn->stopping) {
+    Finish(turn, Error(Code::kUnavailable, turn->stopping ? "the server is shutting down"
+                                                          : "the client went away"));
+    return;
+  }
+  if (auto planned = Plan(turn, std::move(*prepared)); !planned.ok()) {
+    Finish(turn, std::move(planned).error());
+    return;
+  }
+  turn->phase = TurnPhase::kReady;
+  events_.on_ready(turn);
+}
+
+Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
+  turn->suffix = std::move(prepared.suffix);
+  turn->first = turn->session != nullptr && !turn->session->row;
+  if (turn->request.kind != TurnRequest::Kind::kChat) turn->request.text = std::move(prepared.raw_prompt);
+  const size_t history = turn->session ? turn->session->tokens.size() : 0;
+  const size_t prompt = history + turn->suffix.size();
+  const auto window = static_cast<size_t>(context_.settings.window_tokens);
+  const bool wants_answer = turn->request.max_tokens.value_or(1) > 0;
+  if (prompt + (wants_answer ? 1 : 0) > window)
+    return Error(Code::kInvalid, "the prompt does not fit: " + std::to_string(history) +
+                                     " tokens of history and " + std::to_string(turn->suffix.size()) +
+                                     " new ones are more than the window of " + std::to_string(window))
+        .At(turn->request.kind == TurnRequest::Kind::kChat ? "messages" : "prompt");
+  return Ok();
+}
+
+void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
+  session.loaded = true;
+  session.row = std::move(loaded.row);
+  session.tokens = std::move(loaded.tokens);
+  session.chain = std::move(loaded.build.chain);
+  if (session.chain.pieces.empty())
+    session.chain.end_digest = ChainStart(session.owner, context_.engine.info().fingerprint);
+  session.stale_rows = std::move(loaded.build.stale_rows);
+  session.lost = std::move(loaded.build.reasons);
+  session.file = session.chain.pieces.empty() ? PayloadFileId{} : session.chain.pieces.back().location.file;
+}
+
+void SessionManager::ReleaseLease(const SessionPtr& session) {
+  session->busy = false;
+  if (session->waiting.empty() || session->deleting) return;
+  session->busy = true;
+  const TurnPtr next = session->waiting.front();
+  session->waiting.pop_front();
+  // From a fresh task: the caller may be in the middle of ending another turn.
+  context_.core.Post([this, next] {
+    if (next->phase == TurnPhase::kDone) {
+      ReleaseLease(next->session);
+      return;
+    }
+    StartPreparing(next);
+  });
+}
+
+void SessionManager::Finish(const TurnPtr& turn, Result<TurnOutcome> outcome) {
+  if (turn->phase == TurnPhase::kDone) return;
+  const bool held_lease = turn->session != nullptr && turn->phase != TurnPhase::kWaiting;
+  turn->phase = TurnPhase::kDone;
+  if (outcome.ok()) {
+    counters_.turns_ok.Add();
+  } else if (turn->cancelled) {
+    counters_.turns_cancelled.Add();
+  } else {
+    counters_.turns_error.Add();
+    Log(LogLevel::kInfo, "turn.failed",
+        {{"turn", turn->outcome.turn.value}, {"code", CodeName(outcome.error().code())}});
+  }
+  turn->sink.on_done(std::move(outcome));
+  if (held_lease) ReleaseLease(turn->session);
+  context_.core.Post([this, turn] { events_.on_finished(turn); });
+}
+
+void SessionManager::Cancel(const TurnPtr& turn, bool stopping) {
+  if (stopping) {
+    turn->stopping = true;
+  } else {
+    turn->cancelled = true;
+  }
+  switch (turn->phase) {
+    case TurnPhase::kWaiting:
+      if (turn->session) std::erase(turn->session->waiting, turn);
+      [[fallthrough]];
+    case TurnPhase::kReady:
+      // A turn that was preempted has an answer to keep: it ends as if it had been running.
+      if (!turn->answered.empty()) {
+        RunResult result;
+        result.reason = FinishReason::kCancelled;
+        result.answer = turn->answered;
+        RunDone(turn, std::move(result));
+        return;
+      }
+      Finish(turn, Error(Code::kUnavailable,
+                         stopping ? "the server is shutting down" : "the client went away"));
+      return;
+    case TurnPhase::kRunning:
+      context_.engine.Cancel(turn->run);
+      return;
+    case TurnPhase::kPreparing:
+    case TurnPhase::kRestoring:   // both look at the flags when they come back
+    case TurnPhase::kCommitting:  // too late: it is acknowledged or fails
+    case TurnPhase::kDone:
+      return;
+  }
+}
+
+void SessionManager::Preempt(const TurnPtr& turn) {
+  if (turn->phase == TurnPhase::kRunning) context_.engine.Preempt(turn->run);
+}
+
+}  // namespace tenuto

@@ -1,0 +1,121 @@
+// Takes turns through a session: lease, preparation, restore, run, commit, and the storing of KV behind the answer.
+// Also requests without a session, which leave nothing. When a turn may start is decided above, in schedule/.
+// Everything here runs on the core runner and never blocks; see context.h for what blocks where.
+// Destroy it only after the runners of its context have stopped.
+#pragma once
+
+#include <functional>
+#include <list>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "session/buffer_pool.h"
+#include "session/context.h"
+#include "session/counters.h"
+#include "session/residency.h"
+#include "session/turn.h"
+#include "session/turn_types.h"
+
+namespace tenuto {
+
+struct LoadedSession;
+struct Prepared;
+struct RestoreResult;
+
+// What the scheduler wants to hear. All on the core runner, never from within a call it made.
+struct TurnEvents {
+  std::function<void(TurnPtr)> on_ready;      // prepared: may be admitted
+  std::function<void(TurnPtr)> on_preempted;  // off the engine again, prepared: may be admitted
+  std::function<void(TurnPtr)> on_finished;   // sink.on_done was called; room may have become free
+};
+
+class SessionManager {
+ public:
+  explicit SessionManager(SessionContext context);
+  ~SessionManager();
+  SessionManager(const SessionManager&) = delete;
+  SessionManager& operator=(const SessionManager&) = delete;
+
+  void SetEvents(TurnEvents events) { events_ = std::move(events); }
+  const SessionContext& context() const { return context_; }
+
+  // The turn waits for its session's lease and is prepared. Ends in on_ready or on_finished.
+  void Begin(const TurnPtr& turn);
+  // Gives a ready turn its sequence and cells. False: no room now. May evict idle ones.
+  bool Admit(const TurnPtr& turn);
+  // REQUIRES: admitted. Ends in on_finished or on_preempted.
+  void Run(const TurnPtr& turn);
+  // At any time: the turn ends as soon as it can. With `stopping` it is the server that ends it.
+  void Cancel(const TurnPtr& turn, bool stopping);
+  // Takes a running turn off the engine; it comes back by on_preempted.
+  void Preempt(const TurnPtr& turn);
+
+  Residency& residency() { return residency_; }
+  void List(const std::string& tenant, const std::string& user, const std::string& after, size_t limit,
+            std::function<void(Result<SessionListing>)> done);
+  void Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done);
+  void GetTurns(const SessionKey& key, std::function<void(Result<std::vector<TurnRow>>)> done);
+  // kConflict while a turn holds the lease.
+  void Delete(const SessionKey& key, std::function<void(Status)> done);
+
+  // Calls back when no KV is being stored any more.
+  void WhenSettled(std::function<void()> done);
+  int32_t resident_sessions() const;
+  // Leases, pins and promises add up: for tests and for debugging. REQUIRES: nothing runs.
+  bool CheckIdle() const;
+
+ private:
+  // Lease and preparation (manager.cc).
+  SessionPtr FindOrAddSession(const SessionKey& key);
+  void StartPreparing(const TurnPtr& turn);
+  void PreparedOn(const TurnPtr& turn, Result<Prepared> prepared);
+  Status Plan(const TurnPtr& turn, Prepared prepared);
+  void AdoptLoaded(Session& session, LoadedSession loaded);
+  void ReleaseLease(const SessionPtr& session);
+  void Finish(const TurnPtr& turn, Result<TurnOutcome> outcome);
+  void ForgetIdleSessions();
+  void OverlayLive(SessionInfo& info) const;
+  void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
+                 const std::function<void(Status)>& done);
+
+  // Admission and run (turn_run.cc).
+  bool AdmitAnonymous(const TurnPtr& turn, TokenPos end);
+  void RestoreSession(const TurnPtr& turn);
+  void RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResult result);
+  void CopyPrefixThenStart(const TurnPtr& turn);
+  void Start(const TurnPtr& turn, TokenPos begin);
+  RunListener ListenerFor(const TurnPtr& turn);
+  void RunDone(const TurnPtr& turn, Result<RunResult> result);
+  void EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end, Result<TurnOutcome> outcome);
+  void Unpin(Turn& turn);
+  std::vector<TokenId> WindowOf(const Turn& turn) const;
+  int32_t WindowSize(const Turn& turn) const;
+  int32_t MaxNewTokens(const Turn& turn) const;
+  void AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored, const std::vector<KvReason>& lost);
+
+  // Commit and settling (turn_commit.cc, settle.cc).
+  void Commit(const TurnPtr& turn, RunResult result);
+  void Committed(const TurnPtr& turn, const RunResult& result, Result<int64_t> committed);
+  void FillOutcome(Turn& turn, const RunResult& result);
+  void SettleKv(const SessionPtr& session);
+  void ExportedOn(const SessionPtr& session, Result<std::vector<ExportedPiece>> exported);
+  void PiecesStored(const SessionPtr& session, Result<std::vector<PieceRow>> rows);
+  void RowsAdded(const SessionPtr& session, std::vector<PieceRow> rows, Result<std::vector<int64_t>> ids);
+  void Settled(const SessionPtr& session);
+  void DropStaleRows(const SessionPtr& session);
+  void RemoveFiles(std::vector<PayloadFileId> files);
+
+  SessionContext context_;
+  TurnEvents events_;
+  Residency residency_;
+  std::shared_ptr<BufferPool> buffers_;
+  SessionCounters counters_;
+  std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
+  std::list<AnonymousPtr> anonymous_;
+  int32_t settling_ = 0;
+  std::vector<std::function<void()>> when_settled_;
+};
+
+}  // namespace tenuto

@@ -1,0 +1,156 @@
+// Sessions as clients see them: list, one, its turns, delete.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "session/manager.h"
+#include "session/prepare.h"
+
+namespace tenuto {
+namespace {
+
+// Blocking. Stored KV of a session that this process has not loaded.
+void FillStored(const SessionContext& context, SessionInfo& info) {
+  const auto rows = context.log.ReadPieces(info.row.id);
+  if (!rows.ok()) return;
+  for (const PieceRow& row : *rows) {
+    info.stored_bytes += row.location.bytes;
+    if (row.fingerprint == context.engine.info().fingerprint)
+      info.stored_tokens = std::max(info.stored_tokens, row.range.end);
+  }
+}
+
+}  // namespace
+
+void SessionManager::OverlayLive(SessionInfo& info) const {
+  const auto it = sessions_.find(info.row.key.Full());
+  if (it == sessions_.end()) return;
+  const Session& session = *it->second;
+  info.live_tokens = session.resident.live_end;
+  info.running = session.busy;
+}
+
+void SessionManager::List(const std::string& tenant, const std::string& user, const std::string& after,
+                          size_t limit, std::function<void(Result<SessionListing>)> done) {
+  context_.pool.Post([this, tenant, user, after, limit, done = std::move(done)] {
+    auto page = context_.log.ListSessions(tenant, user, after, limit);
+    auto listing = std::make_shared<Result<SessionListing>>(SessionListing{});
+    if (page.ok()) {
+      (*listing)->more = page->more;
+      for (SessionRow& row : page->sessions) {
+        SessionInfo info;
+        info.row = std::move(row);
+        FillStored(context_, info);
+        (*listing)->sessions.push_back(std::move(info));
+      }
+    } else {
+      *listing = std::move(page).error();
+    }
+    context_.core.Post([this, listing, done] {
+      if (listing->ok())
+        for (SessionInfo& info : (*listing)->sessions) OverlayLive(info);
+      done(std::move(*listing));
+    });
+  });
+}
+
+void SessionManager::Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done) {
+  context_.pool.Post([this, key, done = std::move(done)] {
+    auto row = context_.log.FindSession(key);
+    auto result = std::make_shared<Result<SessionInfo>>(SessionInfo{});
+    if (row.ok()) {
+      (*result)->row = std::move(*row);
+      FillStored(context_, **result);
+    } else {
+      *result = std::move(row).error();
+    }
+    context_.core.Post([this, result, done] {
+      if (result->ok()) OverlayLive(**result);
+      done(std::move(*result));
+    });
+  });
+}
+
+void SessionManager::GetTurns(const SessionKey& key, std::function<void(Result<std::vector<TurnRow>>)> done) {
+  context_.pool.Post([this, key, done = std::move(done)] {
+    const auto read = [&]() -> Result<std::vector<TurnRow>> {
+      TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
+      return context_.log.ReadTurns(row.id, row.head);
+    };
+    auto turns = std::make_shared<Result<std::vector<TurnRow>>>(read());
+    context_.core.Post([turns, done] { done(std::move(*turns)); });
+  });
+}
+
+void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> done) {
+  const SessionPtr session = FindOrAddSession(key);
+  if (session->busy || session->deleting) {
+    context_.core.Post([done = std::move(done), key] {
+      done(Error(Code::kConflict, "session " + key.Short() + " has a turn in progress; try again after it"));
+    });
+    return;
+  }
+  session->deleting = true;
+  const auto erase = [this, session, done = std::move(done)] {
+    residency_.Evict(session->resident);
+    context_.writer.DeleteSession(session->key, [this, session, done](Result<std::vector<PayloadFileId>> files) {
+      DeletedOn(session, std::move(files), done);
+    });
+  };
+  if (session->settling) {
+    session->after_settle.push_back(erase);
+  } else {
+    erase();
+  }
+}
+
+void SessionManager::DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
+                               const std::function<void(Status)>& done) {
+  // Turns that came meanwhile start a session of the same name from nothing.
+  session->deleting = false;
+  if (files.ok()) {
+    session->row.reset();
+    session->tokens.clear();
+    session->chain = KvChain{};
+    session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
+    session->stale_rows.clear();
+    session->lost.clear();
+    session->file = PayloadFileId{};
+    Log(LogLevel::kInfo, "session.deleted", {{"session", session->key.Full()}});
+    RemoveFiles(std::move(*files));
+  }
+  session->loaded = false;
+  const bool failed = !files.ok() && files.error().code() != Code::kNotFound;
+  if (files.ok() || failed) {
+    done(files.ok() ? Ok() : Status(std::move(files).error()));
+  } else {
+    done(Error(Code::kNotFound, "there is no session " + session->key.Short()));
+  }
+  if (session->waiting.empty()) {
+    if (!session->busy) sessions_.erase(session->key.Full());
+    return;
+  }
+  ReleaseLease(session);
+}
+
+int32_t SessionManager::resident_sessions() const {
+  return static_cast<int32_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
+    return entry.second->resident.live();
+  }));
+}
+
+bool SessionManager::CheckIdle() const {
+  if (!residency_.CheckConsistent() || settling_ != 0) return false;
+  for (const auto& [name, session] : sessions_) {
+    const Resident& resident = session->resident;
+    if (session->busy || session->settling || !session->waiting.empty() || resident.pins != 0) return false;
+    if (resident.live_end > static_cast<TokenPos>(session->tokens.size())) return false;
+    if (session->chain.end() > static_cast<TokenPos>(session->tokens.size())) return false;
+  }
+  return std::all_of(anonymous_.begin(), anonymous_.end(), [](const AnonymousPtr& held) {
+    return held->resident.pins == 0 && held->resident.live() &&
+           held->resident.live_end <= static_cast<TokenPos>(held->tokens.size());
+  });
+}
+
+}  // namespace tenuto

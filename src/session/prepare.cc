@@ -1,0 +1,158 @@
+#include "session/prepare.h"
+
+#include <algorithm>
+
+#include "chat/suffix.h"
+
+namespace tenuto {
+namespace {
+
+std::string_view FieldOf(TurnRequest::Kind kind) {
+  return kind == TurnRequest::Kind::kChat ? "messages" : "prompt";
+}
+
+// A text that could not fit even if each token were the longest of the vocabulary is refused before it is tokenized:
+// tokenizing 10 MB takes seconds.
+Status CheckTextFits(const SessionContext& context, const TurnRequest& request) {
+  size_t bytes = request.text.size();
+  for (const ChatMessage& message : request.messages) bytes += message.content.size();
+  const auto window = static_cast<size_t>(context.settings.window_tokens);
+  const auto longest = static_cast<size_t>(std::max(1, context.engine.info().token_bytes_max));
+  if (bytes <= window * longest) return Ok();
+  return Error(Code::kInvalid, "the prompt has " + std::to_string(bytes) +
+                                   " bytes of text, more than a window of " + std::to_string(window) +
+                                   " tokens can hold; shorten it")
+      .At(std::string(FieldOf(request.kind)));
+}
+
+Status CheckTokenIds(const SessionContext& context, const TurnRequest& request) {
+  const int32_t vocabulary = context.engine.info().vocabulary_size;
+  for (size_t i = 0; i < request.tokens.size(); ++i)
+    if (request.tokens[i] < 0 || request.tokens[i] >= vocabulary)
+      return Error(Code::kInvalid, "token id " + std::to_string(request.tokens[i]) + " at index " +
+                                       std::to_string(i) + " is outside the vocabulary of " +
+                                       std::to_string(vocabulary))
+          .At("prompt");
+  return Ok();
+}
+
+// A session's system prompt is set by its first turn; later turns may repeat it, not change it.
+Result<std::span<const ChatMessage>> NewItems(const std::optional<SessionRow>& row,
+                                              std::span<const ChatMessage> messages) {
+  if (!row) return messages;
+  const auto system = SystemItems(messages);
+  if (system.empty()) return messages;
+  if (ItemsToJson(system) != row->system_json)
+    return Error(Code::kInvalid,
+                 "the system message differs from the one this session began with; leave it out, "
+                 "repeat it unchanged, or use another session_id")
+        .At("messages[0]");
+  const auto rest = messages.subspan(system.size());
+  if (rest.empty())
+    return Error(Code::kInvalid, "a turn needs at least one message besides the system message")
+        .At("messages");
+  return rest;
+}
+
+Result<std::vector<TokenId>> ChatTokens(const SessionContext& context, const PrepareInput& input,
+                                        const std::optional<SessionRow>& row) {
+  const Engine& engine = context.engine;
+  const RenderChat render = [&](std::span<const ChatMessage> messages, bool open) {
+    return engine.RenderChat(messages, open);
+  };
+  TENUTO_ASSIGN(const auto items, NewItems(row, input.request.messages));
+  auto segments = row ? RenderNextTurn(render, items)
+                      : RenderFirstTurn(render, items, engine.info().default_system);
+  if (!segments.ok()) return std::move(segments).error().At("messages");
+  return TokenizeSegments(
+      [&](std::string_view text, bool special, bool parse) { return engine.Tokenize(text, special, parse); },
+      [&](TokenId token) { return engine.TokenText(token, false).empty(); }, *segments, !row);
+}
+
+Result<std::vector<TokenId>> SuffixTokens(const SessionContext& context, const PrepareInput& input,
+                                          const std::optional<SessionRow>& row) {
+  switch (input.request.kind) {
+    case TurnRequest::Kind::kChat:
+      return ChatTokens(context, input, row);
+    case TurnRequest::Kind::kText:
+      return context.engine.Tokenize(input.request.text, /*add_special=*/!row, /*parse_special=*/true);
+    case TurnRequest::Kind::kTokens:
+      return input.request.tokens;
+  }
+  return Error(Code::kInvalid, "unknown kind of input");
+}
+
+Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context, const PrepareInput& input,
+                                              const SessionRow& row) {
+  const std::string& key = input.request.idempotency_key;
+  if (key.empty()) return std::optional<TurnOutcome>();
+  auto turn = context.log.FindByIdempotencyKey(row.id, key);
+  if (!turn.ok()) {
+    if (turn.error().code() == Code::kNotFound) return std::optional<TurnOutcome>();
+    return std::move(turn).error();
+  }
+  TENUTO_ASSIGN(StoredOutcome stored, OutcomeFromJson(turn->outcome_json));
+  if (stored.request_digest != input.request_digest)
+    return Error(Code::kConflict, "this Idempotency-Key was used for another request of the session")
+        .At("Idempotency-Key");
+  stored.outcome.turn = turn->id;
+  stored.outcome.session = row.key;
+  stored.outcome.replayed = true;
+  return std::optional<TurnOutcome>(std::move(stored.outcome));
+}
+
+}  // namespace
+
+Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key) {
+  LoadedSession loaded;
+  auto row = context.log.FindSession(key);
+  if (!row.ok()) {
+    if (row.error().code() == Code::kNotFound) return loaded;
+    return std::move(row).error();
+  }
+  const EngineInfo& info = context.engine.info();
+  if (row->vocabulary != info.vocabulary)
+    return Error(Code::kConflict, "session " + key.Short() +
+                                      " was written with another model's vocabulary; serve that "
+                                      "model, or use another session_id")
+        .At("session_id");
+  TENUTO_ASSIGN(const auto turns, context.log.ReadTurns(row->id, row->head));
+  for (const TurnRow& turn : turns) {
+    loaded.tokens.insert(loaded.tokens.end(), turn.prompt.begin(), turn.prompt.end());
+    loaded.tokens.insert(loaded.tokens.end(), turn.answer.begin(), turn.answer.end());
+  }
+  if (context.store != nullptr) {
+    // Without piece rows the session goes on: KV is derived (INV-1).
+    if (const auto rows = context.log.ReadPieces(row->id); rows.ok())
+      loaded.build = BuildChain(*rows, loaded.tokens, OwnerDigest(key), info.fingerprint);
+  }
+  loaded.row = std::move(*row);
+  return loaded;
+}
+
+Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& input) {
+  Prepared prepared;
+  std::optional<SessionRow> row = input.row;
+  if (input.load) {
+    TENUTO_ASSIGN(prepared.loaded, LoadSession(context, *input.request.session));
+    row = prepared.loaded->row;
+  }
+  if (row) {
+    TENUTO_ASSIGN(prepared.replay, FindReplay(context, input, *row));
+    if (prepared.replay) return prepared;
+  }
+  TENUTO_TRY(CheckTextFits(context, input.request));
+  TENUTO_TRY(CheckTokenIds(context, input.request));
+  TENUTO_ASSIGN(prepared.suffix, SuffixTokens(context, input, row));
+  if (prepared.suffix.empty())
+    return Error(Code::kInvalid, "the prompt has no tokens")
+        .At(std::string(FieldOf(input.request.kind)));
+  if (input.request.session && input.request.kind == TurnRequest::Kind::kTokens)
+    for (const TokenId token : input.request.tokens)
+      prepared.raw_prompt += context.engine.TokenText(token, /*special=*/true);
+  if (input.request.session && input.request.kind == TurnRequest::Kind::kText)
+    prepared.raw_prompt = input.request.text;
+  return prepared;
+}
+
+}  // namespace tenuto

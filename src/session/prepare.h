@@ -1,0 +1,44 @@
+// What a turn needs before it can be planned: the session from the log, the answer to a retry, the prompt's tokens.
+// Blocking; runs on the pool, touches no core state.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/chain.h"
+#include "session/context.h"
+#include "session/items.h"
+#include "session/turn_types.h"
+
+namespace tenuto {
+
+// The session's part of the log.
+struct LoadedSession {
+  std::optional<SessionRow> row;  // none: the log does not know it
+  std::vector<TokenId> tokens;
+  ChainBuild build;
+};
+
+// kCorrupt: the log is damaged there. kConflict: written by a model with another vocabulary.
+Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key);
+
+struct PrepareInput {
+  const TurnRequest& request;
+  bool load = false;        // the session is not in memory
+  std::optional<SessionRow> row;  // when it is
+  std::string request_digest;
+};
+
+struct Prepared {
+  std::optional<LoadedSession> loaded;
+  std::optional<TurnOutcome> replay;  // the turn was acknowledged before
+  std::vector<TokenId> suffix;
+  std::string raw_prompt;             // text of a token prompt, for the log
+};
+
+// kInvalid with the field at fault: system message changed, prompt that can't fit, template trouble, token ids out of
+// range. kConflict: an idempotency key used for another request.
+Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& input);
+
+}  // namespace tenuto

@@ -1,0 +1,181 @@
+#include "session/restore.h"
+
+#include <map>
+#include <utility>
+
+#include "base/limits.h"
+#include "base/log.h"
+
+namespace tenuto {
+namespace {
+
+std::string_view MismatchReason(PieceMismatch mismatch) {
+  switch (mismatch) {
+    case PieceMismatch::kNone:
+      return "";
+    case PieceMismatch::kOwner:
+      return "owner";
+    case PieceMismatch::kFingerprint:
+      return "fingerprint";
+    case PieceMismatch::kPrefix:
+      return "prefix";
+    case PieceMismatch::kVersion:
+      return "version";
+  }
+  return "corrupt";
+}
+
+std::string ReasonOf(const Error& error) {
+  switch (error.code()) {
+    case Code::kNotFound:
+      return "missing";
+    case Code::kInvalid:
+      return "version";
+    case Code::kCorrupt:
+      return "corrupt";
+    default:
+      return "io";
+  }
+}
+
+struct ReadOutcome {
+  std::shared_ptr<std::vector<std::byte>> buffer;
+  std::variant<std::span<const std::byte>, PieceError> payload;
+};
+
+// One restore. Lives as long as a callback holds it; all members belong to the core runner.
+class Restore : public std::enable_shared_from_this<Restore> {
+ public:
+  Restore(const SessionContext& context, std::shared_ptr<BufferPool> buffers, RestoreJob job,
+          std::function<void(RestoreResult)> done)
+      : context_(context), buffers_(std::move(buffers)), job_(std::move(job)), done_(std::move(done)) {
+    result_.end = job_.pieces.empty() ? 0 : job_.pieces.front().range.begin;
+  }
+
+  void Advance() {
+    if (done_ == nullptr) return;
+    const bool stop = failed_ || (job_.cancelled && job_.cancelled());
+    if (next_import_ == job_.pieces.size() || stop) {
+      if (!importing_) Finish();
+      return;
+    }
+    while (next_read_ < job_.pieces.size() &&
+           next_read_ < next_import_ + 1 + context_.settings.restore_reads_ahead)
+      StartRead(next_read_++);
+    if (!importing_) ImportNext();
+  }
+
+ private:
+  void StartRead(size_t index) {
+    context_.pool.Post([self = shared_from_this(), index] {
+      const PieceRow& row = self->job_.pieces[index];
+      ReadOutcome outcome{nullptr, PieceError{"io", Error(Code::kIo, "not read")}};
+      // Sizes are checked before they size a buffer (INV-12).
+      if (row.location.bytes <= kPieceHeaderBytes ||
+          row.location.bytes > kPieceHeaderBytes + kPieceBytesMax) {
+        outcome.payload = PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
+      } else {
+        outcome.buffer = self->buffers_->Get(row.location.bytes);
+        outcome.payload = ReadPiece(*self->context_.store, row, self->job_.owner,
+                                    self->context_.engine.info().codec, *outcome.buffer);
+      }
+      self->context_.core.Post([self, index, outcome = std::move(outcome)]() mutable {
+        self->ready_.emplace(index, std::move(outcome));
+        self->Advance();
+      });
+    });
+  }
+
+  void ImportNext() {
+    const auto it = ready_.find(next_import_);
+    if (it == ready_.end()) return;
+    ReadOutcome outcome = std::move(it->second);
+    ready_.erase(it);
+    if (const auto* bad = std::get_if<PieceError>(&outcome.payload)) {
+      Fail(bad->reason, bad->error);
+      Advance();
+      return;
+    }
+    importing_ = true;
+    const PieceRow& row = job_.pieces[next_import_];
+    context_.engine.Import(job_.seq, row.range, outcome.buffer,
+                           std::get<std::span<const std::byte>>(outcome.payload),
+                           [self = shared_from_this()](Status status) { self->Imported(status); });
+  }
+
+  void Imported(const Status& status) {
+    importing_ = false;
+    if (status.ok()) {
+      result_.end = job_.pieces[next_import_].range.end;
+      ++next_import_;
+    } else if (status.error().code() == Code::kExhausted) {
+      // The piece is good; there was no room for it just now.
+      result_.reasons.push_back({"policy", job_.pieces.back().range.end - result_.end,
+                                 "no free KV cells while restoring"});
+      failed_ = true;
+    } else {
+      Fail("corrupt", status.error());
+    }
+    Advance();
+  }
+
+  void Fail(const std::string& reason, const Error& error) {
+    failed_ = true;
+    const TokenPos lost = job_.pieces.back().range.end - result_.end;
+    Log(LogLevel::kWarn, "kv.dropped",
+        {{"reason", reason}, {"tokens", lost}, {"begin", result_.end}, {"detail", error.message()}});
+    result_.reasons.push_back({reason, lost, error.message()});
+    for (size_t i = next_import_; i < job_.pieces.size(); ++i)
+      result_.bad_rows.push_back(job_.pieces[i].id);
+  }
+
+  void Finish() {
+    const auto done = std::exchange(done_, nullptr);
+    done(std::move(result_));
+  }
+
+  const SessionContext& context_;
+  const std::shared_ptr<BufferPool> buffers_;
+  const RestoreJob job_;
+  std::function<void(RestoreResult)> done_;  // empty: finished
+  size_t next_read_ = 0;
+  size_t next_import_ = 0;
+  bool importing_ = false;
+  bool failed_ = false;
+  std::map<size_t, ReadOutcome> ready_;
+  RestoreResult result_;
+};
+
+}  // namespace
+
+std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store, const PieceRow& row,
+                                                               const Digest256& owner, PieceCodec codec,
+                                                               std::vector<std::byte>& buffer) {
+  const std::span<std::byte> bytes(buffer.data(), row.location.bytes);
+  if (auto read = store.Read(row.location, bytes); !read.ok())
+    return PieceError{ReasonOf(read.error()), std::move(read).error()};
+  const auto header = DecodePieceHeader(bytes);
+  if (!header.ok()) return PieceError{ReasonOf(header.error()), header.error()};
+  const PieceMismatch mismatch =
+      ComparePiece(*header, {OwnerScope::kSession, codec, owner, row.fingerprint, row.range,
+                             row.prefix_begin, row.prefix_end});
+  if (mismatch != PieceMismatch::kNone) {
+    const std::string reason(MismatchReason(mismatch));
+    return PieceError{reason, Error(Code::kCorrupt, "stored piece has another " + reason + " than its row")};
+  }
+  const auto payload = std::span<const std::byte>(bytes).subspan(kPieceHeaderBytes);
+  if (payload.size() != header->payload_bytes)
+    return PieceError{"corrupt", Error(Code::kCorrupt, "stored piece and its row differ in size")};
+  if (auto check = CheckPiecePayload(*header, payload); !check.ok())
+    return PieceError{"corrupt", std::move(check).error()};
+  return payload;
+}
+
+void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> buffers, RestoreJob job,
+                   std::function<void(RestoreResult)> done) {
+  const auto restore =
+      std::make_shared<Restore>(context, std::move(buffers), std::move(job), std::move(done));
+  context.core.Post([restore] { restore->Advance(); });
+}
+
+}  // namespace tenuto

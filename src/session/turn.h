@@ -1,0 +1,91 @@
+// The state of one turn and of what it runs on, between admission and the end. Plain state, no behaviour; belongs to
+// the core runner. Internal to session/ and schedule/.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "session/chain.h"
+#include "session/residency.h"
+#include "session/turn_types.h"
+
+namespace tenuto {
+
+struct Turn;
+using TurnPtr = std::shared_ptr<Turn>;
+
+// A session as this process knows it. Its lease (`busy`) is held by one turn at a time.
+struct Session {
+  SessionKey key;
+  Digest256 owner;
+  bool loaded = false;              // row, tokens and chain are those of the log
+  std::optional<SessionRow> row;    // none: no turn committed yet
+  std::vector<TokenId> tokens;      // of the head's line: what the next prompt starts with
+  KvChain chain;                    // pieces on disk that cover a prefix of `tokens`
+  std::vector<int64_t> stale_rows;  // rows to drop when new pieces are stored
+  std::vector<KvReason> lost;       // why stored KV can't be used; told with the next turn
+  PayloadFileId file;               // where pieces are appended; 0: a new file
+  Resident resident;
+  bool busy = false;
+  bool settling = false;            // KV of a finished turn is being stored
+  bool deleting = false;
+  std::deque<TurnPtr> waiting;      // turns that want the lease
+  std::vector<std::function<void()>> after_settle;
+};
+using SessionPtr = std::shared_ptr<Session>;
+
+// KV left behind by a request without a session: reused by the next one of the same identity that starts alike.
+struct Anonymous {
+  std::string identity;
+  std::vector<TokenId> tokens;  // what [0, live_end) was computed from
+  Resident resident;
+};
+using AnonymousPtr = std::shared_ptr<Anonymous>;
+
+enum class TurnPhase : uint8_t {
+  kWaiting,    // for the session's lease
+  kPreparing,  // log read, prompt tokenized
+  kReady,      // for a place in the engine
+  kRestoring,  // KV is read back
+  kRunning,    // prefill and decode
+  kCommitting,
+  kDone,
+};
+
+struct Turn {
+  uint64_t id = 0;
+  TurnRequest request;
+  TurnSink sink;
+  TurnPhase phase = TurnPhase::kWaiting;
+  SessionPtr session;      // none: a request without a session
+  AnonymousPtr anonymous;  // set at admission when there is no session
+  bool first = false;      // the session's first turn
+
+  std::vector<TokenId> suffix;    // the turn's own prompt tokens
+  std::vector<TokenId> answered;  // sampled before a preemption
+  std::string text;               // of the answer so far
+  std::string request_digest;     // of what an idempotency key stands for
+
+  RunId run;
+  bool cancelled = false;  // the client is gone
+  bool stopping = false;   // the server is going down
+  bool pinned = false;     // holds a pin on its resident: between Admit and the end of its run
+  uint64_t admitted_order = 0;
+  SeqId copy_from;         // a live sequence that starts alike, whose prefix is shared at the start of the run
+  TokenPos copy_end = 0;
+
+  int64_t created_unix_ms = 0;
+  int64_t submitted_ns = 0;
+  int64_t admitted_ns = 0;
+  int64_t commit_started_ns = 0;
+  int32_t preemptions = 0;
+  TurnOutcome outcome;
+
+  Resident& resident() { return session ? session->resident : anonymous->resident; }
+};
+
+}  // namespace tenuto

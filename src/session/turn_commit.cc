@@ -1,0 +1,113 @@
+// The commit of a turn, and what its answer says.
+#include <algorithm>
+#include <utility>
+
+#include "base/log.h"
+#include "session/items.h"
+#include "session/manager.h"
+
+namespace tenuto {
+namespace {
+
+std::string FinishText(const Turn& turn, FinishReason reason) {
+  switch (reason) {
+    case FinishReason::kStop:
+      return "stop";
+    case FinishReason::kLength:
+      return "length";
+    case FinishReason::kCancelled:
+    case FinishReason::kPreempted:
+      return turn.stopping ? "shutdown" : "cancelled";
+  }
+  return "stop";
+}
+
+}  // namespace
+
+void SessionManager::FillOutcome(Turn& turn, const RunResult& result) {
+  TurnOutcome& outcome = turn.outcome;
+  outcome.text = turn.text;
+  outcome.tokens = result.answer;
+  outcome.finish_reason = FinishText(turn, result.reason);
+  outcome.stop_string = result.stop_string;
+  outcome.completion_tokens = static_cast<int32_t>(result.answer.size());
+  outcome.times.prefill += static_cast<double>(result.times.prefill_ns) * 1e-6;
+  outcome.times.decode += static_cast<double>(result.times.decode_ns) * 1e-6;
+  outcome.window_turns = turn.session ? static_cast<int32_t>(turn.session->row ? turn.session->row->turns : 0) + 1 : 1;
+  outcome.window_tokens = outcome.prompt_tokens + outcome.completion_tokens;
+  outcome.window_limit = context_.settings.window_tokens;
+  counters_.answer_tokens.Add(static_cast<uint64_t>(outcome.completion_tokens));
+}
+
+void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
+  turn->phase = TurnPhase::kCommitting;
+  turn->commit_started_ns = context_.clock.MonotonicNs();
+  const Session& session = *turn->session;
+  TurnCommit commit;
+  commit.key = session.key;
+  if (session.row) commit.expected_head = session.row->head;
+  commit.lease_epoch = context_.lease_epoch;
+  commit.vocabulary = context_.engine.info().vocabulary;
+  commit.system_json = ItemsToJson(SystemItems(turn->request.messages));
+  TurnRow& row = commit.turn;
+  row.id = turn->outcome.turn;
+  row.parent = commit.expected_head;
+  row.prompt = turn->suffix;
+  row.answer = result.answer;
+  row.items_json = TurnItemsJson(turn->request, turn->request.text, turn->text);
+  row.params_json = turn->request.params_json;
+  row.finish_reason = turn->outcome.finish_reason;
+  row.incomplete = turn->outcome.incomplete;
+  row.idempotency_key = turn->request.idempotency_key;
+  if (!row.idempotency_key.empty()) row.outcome_json = OutcomeToJson(turn->outcome, turn->request_digest);
+  row.created_unix_ms = turn->created_unix_ms;
+  row.completed_unix_ms = context_.clock.UnixMs();
+  context_.writer.Commit(std::move(commit),
+                         [this, turn, result = std::move(result)](Result<int64_t> committed) {
+                           Committed(turn, result, std::move(committed));
+                         });
+}
+
+void SessionManager::Committed(const TurnPtr& turn, const RunResult& result, Result<int64_t> committed) {
+  const SessionPtr session = turn->session;
+  const int64_t now_ns = context_.clock.MonotonicNs();
+  const int64_t commit_ns = now_ns - turn->commit_started_ns;
+  counters_.commit_seconds.Observe(static_cast<double>(commit_ns) * 1e-9);
+  turn->outcome.times.commit = static_cast<double>(commit_ns) * 1e-6;
+  if (!committed.ok()) {
+    // What the log holds is the truth: read it again with the next turn, and drop KV of tokens it may not have.
+    const bool pinned = turn->pinned;
+    Unpin(*turn);
+    if (pinned) residency_.Evict(session->resident);
+    session->loaded = false;
+    Log(LogLevel::kError, "turn.commit_failed",
+        {{"turn", turn->outcome.turn.value}, {"code", CodeName(committed.error().code())},
+         {"detail", committed.error().message()}});
+    Finish(turn, std::move(committed).error().With("the turn could not be stored"));
+    return;
+  }
+  if (!session->row) {
+    session->row.emplace();
+    session->row->key = session->key;
+    session->row->created_unix_ms = turn->created_unix_ms;
+    session->row->system_json = ItemsToJson(SystemItems(turn->request.messages));
+    session->row->vocabulary = context_.engine.info().vocabulary;
+  }
+  SessionRow& row = *session->row;
+  row.id = *committed;
+  row.head = turn->outcome.turn;
+  row.lease_epoch = context_.lease_epoch;
+  row.updated_unix_ms = context_.clock.UnixMs();
+  ++row.turns;
+  session->loaded = true;
+  session->tokens.insert(session->tokens.end(), turn->suffix.begin(), turn->suffix.end());
+  session->tokens.insert(session->tokens.end(), result.answer.begin(), result.answer.end());
+  row.tokens = session->tokens.size();
+  if (turn->pinned) residency_.Settle(session->resident, result.kv_end);
+  Unpin(*turn);
+  // The answer first: storing KV is off the response path.
+  Finish(turn, turn->outcome);
+  SettleKv(session);
+}
+
+}  // namespace tenuto

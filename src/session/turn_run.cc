@@ -1,0 +1,326 @@
+// Admission to the engine, restore, and the run itself.
+#include <algorithm>
+#include <utility>
+
+#include "base/check.h"
+#include "base/log.h"
+#include "session/manager.h"
+#include "session/restore.h"
+
+namespace tenuto {
+namespace {
+
+// Sharing fewer tokens than this costs more in bookkeeping than it saves in prefill.
+constexpr TokenPos kSharedPrefixMin = 32;
+
+TokenPos CommonPrefix(const Anonymous& held, std::span<const TokenId> tokens) {
+  const auto end = std::min({static_cast<size_t>(held.resident.live_end), held.tokens.size(), tokens.size()});
+  const auto mismatch = std::mismatch(held.tokens.begin(), held.tokens.begin() + static_cast<long>(end),
+                                      tokens.begin());
+  return static_cast<TokenPos>(mismatch.first - held.tokens.begin());
+}
+
+}  // namespace
+
+int32_t SessionManager::WindowSize(const Turn& turn) const {
+  const size_t history = turn.session ? turn.session->tokens.size() : 0;
+  return static_cast<int32_t>(history + turn.suffix.size() + turn.answered.size());
+}
+
+std::vector<TokenId> SessionManager::WindowOf(const Turn& turn) const {
+  std::vector<TokenId> window;
+  window.reserve(static_cast<size_t>(WindowSize(turn)));
+  if (turn.session) window = turn.session->tokens;
+  window.insert(window.end(), turn.suffix.begin(), turn.suffix.end());
+  window.insert(window.end(), turn.answered.begin(), turn.answered.end());
+  return window;
+}
+
+// Of what may still be sampled: the request's budget, and the window's end.
+int32_t SessionManager::MaxNewTokens(const Turn& turn) const {
+  const int32_t room = context_.settings.window_tokens - WindowSize(turn);
+  if (!turn.request.max_tokens) return std::max(0, room);
+  const auto answered = static_cast<int32_t>(turn.answered.size());
+  return std::clamp(*turn.request.max_tokens - answered, 0, std::max(0, room));
+}
+
+bool SessionManager::Admit(const TurnPtr& turn) {
+  TENUTO_CHECK(turn->phase == TurnPhase::kReady);
+  const int32_t size = WindowSize(*turn);
+  const TokenPos end = std::min(context_.settings.window_tokens,
+                                size + std::min(MaxNewTokens(*turn), context_.settings.answer_reserve_tokens));
+  if (turn->session) {
+    if (!residency_.Reserve(turn->session->resident, end)) return false;
+  } else if (!AdmitAnonymous(turn, end)) {
+    return false;
+  }
+  ++turn->resident().pins;
+  turn->pinned = true;
+  turn->phase = TurnPhase::kRestoring;
+  turn->admitted_ns = context_.clock.MonotonicNs();
+  if (turn->preemptions == 0)
+    turn->outcome.times.queue = static_cast<double>(turn->admitted_ns - turn->submitted_ns) * 1e-6;
+  // Idle sequences slow a unified cache for everyone (docs/decisions/0002): bringing them back costs less.
+  residency_.TrimIdle(context_.settings.resident_idle_tokens, turn->resident());
+  return true;
+}
+
+bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
+  const std::vector<TokenId> window = WindowOf(*turn);
+  AnonymousPtr best;
+  TokenPos best_shared = 0;
+  for (const AnonymousPtr& held : anonymous_) {
+    if (held->identity != turn->request.identity) continue;
+    const TokenPos shared = CommonPrefix(*held, window);
+    if (shared > best_shared) {
+      best = held;
+      best_shared = shared;
+    }
+  }
+  const bool rewinds = context_.engine.info().range_export;
+  // Mostly the same: the conversation goes on, or its last message was edited. Else leave the other one its KV.
+  const bool take = best && best->resident.pins == 0 &&
+                    (best_shared == best->resident.live_end || (rewinds && 2 * best_shared >= best->resident.live_end));
+  if (take) {
+    if (!residency_.Reserve(best->resident, std::max(end, best->resident.live_end))) return false;
+    best->resident.live_end = best_shared;
+    turn->anonymous = best;
+    return true;
+  }
+  auto fresh = std::make_shared<Anonymous>();
+  fresh->identity = turn->request.identity;
+  if (best) ++best->resident.pins;  // must outlive the search for room
+  const bool reserved = residency_.Reserve(fresh->resident, end);
+  if (best) --best->resident.pins;
+  if (!reserved) return false;
+  fresh->resident.on_evicted = [this, raw = fresh.get()] {
+    std::erase_if(anonymous_, [raw](const AnonymousPtr& held) { return held.get() == raw; });
+  };
+  anonymous_.push_back(fresh);
+  turn->anonymous = fresh;
+  if (best && rewinds && best_shared >= kSharedPrefixMin) {
+    turn->copy_from = best->resident.seq;
+    turn->copy_end = std::min(best_shared, WindowSize(*turn) - 1);
+    // The copy is ordered before anything else that is asked of either sequence from here on.
+    context_.engine.CopyPrefix(turn->copy_from, fresh->resident.seq, turn->copy_end, [turn](Status status) {
+      if (!status.ok()) turn->copy_end = 0;
+    });
+  }
+  return true;
+}
+
+void SessionManager::Run(const TurnPtr& turn) {
+  TENUTO_CHECK(turn->phase == TurnPhase::kRestoring);
+  if (turn->session) {
+    RestoreSession(turn);
+  } else {
+    CopyPrefixThenStart(turn);
+  }
+}
+
+void SessionManager::CopyPrefixThenStart(const TurnPtr& turn) {
+  TokenPos live = std::min(turn->anonymous->resident.live_end, WindowSize(*turn) - 1);
+  if (turn->copy_from.value < 0) {
+    AccountPrompt(*turn, live, 0, {});
+    Start(turn, live);
+    return;
+  }
+  // A no-op on the same sequence whose answer comes after the copy's.
+  context_.engine.Truncate(turn->anonymous->resident.seq, turn->copy_end, [this, turn](const Status&) {
+    turn->copy_from = SeqId{};
+    AccountPrompt(*turn, turn->copy_end, 0, {});
+    Start(turn, turn->copy_end);
+  });
+}
+
+void SessionManager::RestoreSession(const TurnPtr& turn) {
+  Session& session = *turn->session;
+  TokenPos live = std::min(session.resident.live_end, WindowSize(*turn) - 1);
+  std::vector<PieceRow> pieces;
+  for (const PieceRow& piece : session.chain.pieces)
+    if (piece.range.end > live) pieces.push_back(piece);
+  if (context_.store == nullptr || pieces.empty()) {
+    RestoreResult nothing;
+    nothing.end = live;
+    RestoredOn(turn, live, std::move(nothing));
+    return;
+  }
+  if (pieces.front().range.begin < live) {
+    live = pieces.front().range.begin;
+    context_.engine.Truncate(session.resident.seq, live, nullptr);
+  }
+  RestoreJob job{session.resident.seq, std::move(pieces), session.owner,
+                 [turn] { return turn->cancelled || turn->stopping; }};
+  RestorePieces(context_, buffers_, std::move(job), [this, turn, live](RestoreResult result) {
+    RestoredOn(turn, live, std::move(result));
+  });
+}
+
+void SessionManager::RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResult result) {
+  Session& session = *turn->session;
+  const int64_t restore_ns = context_.clock.MonotonicNs() - turn->admitted_ns;
+  if (result.end > live) {
+    counters_.restore_seconds.Observe(static_cast<double>(restore_ns) * 1e-9);
+    if (turn->preemptions == 0) turn->outcome.times.restore = static_cast<double>(restore_ns) * 1e-6;
+  }
+  if (!result.bad_rows.empty()) {
+    session.stale_rows.insert(session.stale_rows.end(), result.bad_rows.begin(), result.bad_rows.end());
+    CutChain(session.chain, result.end, session.owner, context_.engine.info().fingerprint);
+    if (session.chain.pieces.empty()) session.file = PayloadFileId{};
+  }
+  if (turn->cancelled || turn->stopping) {
+    EndWithoutCommit(turn, result.end,
+                     Error(Code::kUnavailable, turn->stopping ? "the server is shutting down"
+                                                              : "the client went away"));
+    return;
+  }
+  std::vector<KvReason> lost = std::move(result.reasons);
+  lost.insert(lost.end(), session.lost.begin(), session.lost.end());
+  session.lost.clear();
+  AccountPrompt(*turn, live, result.end - live, lost);
+  Start(turn, result.end);
+}
+
+// Every prompt token is reused, restored or computed, and those computed have a reason.
+void SessionManager::AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored,
+                                   const std::vector<KvReason>& lost) {
+  TurnOutcome& outcome = turn.outcome;
+  if (turn.preemptions > 0) return;  // told once, for the first start
+  const auto history = static_cast<int32_t>(turn.session ? turn.session->tokens.size() : 0);
+  outcome.prompt_tokens = WindowSize(turn);
+  outcome.reused = reused;
+  outcome.restored = restored;
+  outcome.recomputed = outcome.prompt_tokens - reused - restored;
+  counters_.reused.Add(static_cast<uint64_t>(reused));
+  counters_.restored.Add(static_cast<uint64_t>(restored));
+  counters_.recomputed.Add(static_cast<uint64_t>(outcome.recomputed));
+  int32_t gap = std::max(0, history - reused - restored);
+  const auto tell = [&](const std::string& code, int32_t tokens, const std::string& detail) {
+    if (tokens <= 0) return;
+    outcome.reasons.push_back({code, tokens, detail});
+    context_.metrics
+        .GetCounter("tenuto_recomputed_tokens_total", "Prompt tokens computed again, by reason",
+                    "reason=\"" + code + "\"")
+        .Add(static_cast<uint64_t>(tokens));
+  };
+  tell("new", outcome.recomputed - gap, "");
+  if (gap == 0) return;
+  tell("tail", 1, "the last token is always decoded again");
+  gap -= 1;
+  for (const KvReason& reason : lost) {
+    const int32_t tokens = std::min(gap, reason.tokens);
+    tell(reason.code, tokens, reason.detail);
+    gap -= tokens;
+  }
+  if (context_.store == nullptr) {
+    tell("policy", gap, "the server keeps no KV on disk");
+  } else if (!context_.engine.info().range_export) {
+    tell("state", gap, "this kind of model keeps no stored KV yet");
+  } else {
+    tell("missing", gap, "not stored before the KV was dropped");
+  }
+}
+
+RunListener SessionManager::ListenerFor(const TurnPtr& turn) {
+  RunListener listener;
+  listener.on_chunk = [turn, prompt = WindowSize(*turn)](const RunChunk& chunk) {
+    // The first token proves that the whole prompt is live: others may share it from now on.
+    if (turn->anonymous) turn->anonymous->resident.live_end = std::max(turn->anonymous->resident.live_end, prompt);
+    turn->text += chunk.text;
+    if (turn->sink.on_chunk) turn->sink.on_chunk(chunk);
+  };
+  listener.on_prefill = [turn](int32_t prefilled, int32_t total) {
+    if (turn->sink.on_prefill) turn->sink.on_prefill(prefilled, total);
+  };
+  listener.on_done = [this, turn](Result<RunResult> result) { RunDone(turn, std::move(result)); };
+  return listener;
+}
+
+void SessionManager::Start(const TurnPtr& turn, TokenPos begin) {
+  if (turn->cancelled || turn->stopping) {
+    EndWithoutCommit(turn, begin, Error(Code::kUnavailable, "ended before it ran"));
+    return;
+  }
+  RunRequest request;
+  request.seq = turn->resident().seq;
+  request.begin = begin;
+  request.tokens = WindowOf(*turn);
+  request.answered = static_cast<int32_t>(turn->answered.size());
+  request.max_new_tokens = MaxNewTokens(*turn);
+  request.sampling = turn->request.sampling;
+  request.stop = turn->request.stop;
+  request.ignore_end = turn->request.ignore_end;
+  if (turn->anonymous) {
+    turn->anonymous->tokens = request.tokens;
+    turn->anonymous->resident.live_end = begin;
+  }
+  turn->phase = TurnPhase::kRunning;
+  turn->run = context_.engine.Start(std::move(request), ListenerFor(turn));
+}
+
+void SessionManager::Unpin(Turn& turn) {
+  if (!turn.pinned) return;
+  turn.pinned = false;
+  --turn.resident().pins;
+}
+
+// The turn leaves no trace in the log; what is live of the history stays live.
+void SessionManager::EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end, Result<TurnOutcome> outcome) {
+  if (turn->pinned) {
+    Resident& resident = turn->resident();
+    if (turn->session) {
+      const auto history = static_cast<TokenPos>(turn->session->tokens.size());
+      if (kv_end > history) context_.engine.Truncate(resident.seq, history, nullptr);
+      kv_end = std::min(kv_end, history);
+    }
+    residency_.Settle(resident, kv_end);
+    Unpin(*turn);
+    if (turn->session && !context_.engine.info().range_export) residency_.Evict(resident);
+  }
+  Finish(turn, std::move(outcome));
+}
+
+void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
+  if (!result.ok()) {
+    // The engine removed the sequence's KV.
+    const bool pinned = turn->pinned;
+    Unpin(*turn);
+    if (pinned) residency_.Evict(turn->resident());
+    Finish(turn, std::move(result).error());
+    return;
+  }
+  if (result->reason == FinishReason::kPreempted && !turn->cancelled && !turn->stopping) {
+    turn->answered = std::move(result->answer);
+    ++turn->preemptions;
+    counters_.preemptions.Add();
+    Unpin(*turn);
+    residency_.Evict(turn->resident());
+    turn->anonymous = nullptr;
+    turn->phase = TurnPhase::kReady;
+    context_.core.Post([this, turn] { events_.on_preempted(turn); });
+    return;
+  }
+  const bool ended_early =
+      result->reason == FinishReason::kCancelled || result->reason == FinishReason::kPreempted;
+  const bool keep = turn->session && !(ended_early && result->answer.empty()) &&
+                    !(ended_early && turn->cancelled && !turn->stopping && !context_.settings.commit_on_disconnect);
+  turn->outcome.incomplete = ended_early;
+  FillOutcome(*turn, *result);
+  if (keep) {
+    Commit(turn, std::move(*result));
+    return;
+  }
+  if (turn->anonymous) {
+    turn->anonymous->tokens.resize(static_cast<size_t>(WindowSize(*turn)) - turn->answered.size());
+    turn->anonymous->tokens.insert(turn->anonymous->tokens.end(), result->answer.begin(), result->answer.end());
+  }
+  if (ended_early && !turn->stopping) {
+    EndWithoutCommit(turn, result->kv_end, Error(Code::kUnavailable, "the client went away"));
+  } else if (ended_early && result->answer.empty()) {
+    EndWithoutCommit(turn, result->kv_end, Error(Code::kUnavailable, "the server is shutting down"));
+  } else {
+    EndWithoutCommit(turn, result->kv_end, turn->outcome);
+  }
+}
+
+}  // namespace tenuto

@@ -1,0 +1,202 @@
+#include "session/verify.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "session/chain.h"
+#include "session/restore.h"
+
+namespace tenuto {
+namespace {
+
+constexpr SeqId kStored{0};
+constexpr SeqId kScratch{1};
+
+// Logits at each probed position, in the order of `positions`.
+using Probes = std::vector<std::vector<float>>;
+
+double LargestDifference(const Probes& a, const Probes& b) {
+  double largest = 0;
+  for (size_t i = 0; i < a.size(); ++i)
+    for (size_t j = 0; j < a[i].size(); ++j) {
+      const double difference = std::abs(static_cast<double>(a[i][j]) - static_cast<double>(b[i][j]));
+      // A NaN on one side is as far away as can be.
+      if (!(difference <= largest)) largest = std::isnan(difference) ? HUGE_VAL : difference;
+    }
+  return largest;
+}
+
+class Verifier {
+ public:
+  Verifier(Executor& executor, PayloadStore& store, const SessionKey& key,
+           const std::function<void(const std::string&)>& progress)
+      : executor_(executor), store_(store), owner_(OwnerDigest(key)), progress_(progress) {}
+
+  Result<VerifyReport> Run(TokenLog& log, const SessionKey& key) {
+    TENUTO_TRY(Load(log, key));
+    if (report_.stored_tokens == 0) return report_;
+    Tell("import");
+    TENUTO_TRY(ImportAll());
+    if (imported_end_ == 0) return report_;
+    Tell("export and compare bytes");
+    TENUTO_TRY(CompareBytes());
+    ChoosePositions();
+    Tell("logits from restored KV");
+    TENUTO_ASSIGN(const Probes restored, ProbeRestored(kStored));
+    TENUTO_TRY(executor_.Truncate(kStored, 0));
+    Tell("recompute in large batches");
+    TENUTO_ASSIGN(const Probes large, ProbeBatched(executor_.batch_tokens_max()));
+    Tell("recompute in batches of 64");
+    TENUTO_ASSIGN(const Probes small, ProbeBatched(64));
+    Tell("recompute, probed one token at a time");
+    TENUTO_TRY(Prefill(kStored, imported_end_));
+    TENUTO_ASSIGN(const Probes single, ProbeRestored(kStored));
+    TENUTO_TRY(executor_.Truncate(kStored, 0));
+    report_.restored_difference = LargestDifference(restored, single);
+    report_.recompute_difference =
+        std::max({LargestDifference(large, small), LargestDifference(large, single), LargestDifference(small, single)});
+    for (const auto& logits : single)
+      for (const float logit : logits)
+        report_.logit_magnitude = std::max(report_.logit_magnitude, std::abs(static_cast<double>(logit)));
+    return report_;
+  }
+
+ private:
+  void Tell(const std::string& what) const {
+    if (progress_) progress_(what);
+  }
+
+  Status Load(TokenLog& log, const SessionKey& key) {
+    TENUTO_ASSIGN(const SessionRow row, log.FindSession(key));
+    if (row.vocabulary != executor_.info().vocabulary)
+      return Error(Code::kConflict, "session " + key.Short() + " was written with another model's vocabulary");
+    TENUTO_ASSIGN(const auto turns, log.ReadTurns(row.id, row.head));
+    for (const TurnRow& turn : turns) {
+      tokens_.insert(tokens_.end(), turn.prompt.begin(), turn.prompt.end());
+      tokens_.insert(tokens_.end(), turn.answer.begin(), turn.answer.end());
+    }
+    TENUTO_ASSIGN(const auto rows, log.ReadPieces(row.id));
+    ChainBuild build = BuildChain(rows, tokens_, owner_, executor_.info().fingerprint);
+    chain_ = std::move(build.chain);
+    report_.log_tokens = static_cast<int32_t>(tokens_.size());
+    report_.stored_tokens = chain_.end();
+    report_.pieces = static_cast<int32_t>(chain_.pieces.size());
+    report_.piece_bytes = chain_.bytes();
+    report_.unusable = std::move(build.reasons);
+    if (chain_.end() >= executor_.info().cells)
+      return Error(Code::kExhausted, "the session has " + std::to_string(chain_.end()) +
+                                         " stored tokens, more than the KV cells of this engine; give -c");
+    return Ok();
+  }
+
+  Status ImportAll() {
+    for (const PieceRow& row : chain_.pieces) {
+      auto read = Read(row);
+      if (const auto* bad = std::get_if<PieceError>(&read)) {
+        report_.unusable.push_back({bad->reason, chain_.end() - row.range.begin, bad->error.message()});
+        ++report_.damaged_pieces;
+        return Ok();
+      }
+      TENUTO_TRY(executor_.Import(kStored, row.range, std::get<std::span<const std::byte>>(read)));
+      imported_end_ = row.range.end;
+    }
+    return Ok();
+  }
+
+  std::variant<std::span<const std::byte>, PieceError> Read(const PieceRow& row) {
+    if (row.location.bytes <= kPieceHeaderBytes || row.location.bytes > kPieceHeaderBytes + kPieceBytesMax)
+      return PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
+    buffer_.resize(row.location.bytes);
+    return ReadPiece(store_, row, owner_, executor_.info().codec, buffer_);
+  }
+
+  Status CompareBytes() {
+    std::vector<std::byte> exported;
+    for (const PieceRow& row : chain_.pieces) {
+      if (row.range.end > imported_end_) break;
+      const auto read = Read(row);
+      const auto* payload = std::get_if<std::span<const std::byte>>(&read);
+      TENUTO_TRY(executor_.Export(kStored, row.range, exported));
+      if (payload == nullptr || !std::ranges::equal(*payload, exported)) ++report_.pieces_unequal;
+    }
+    return Ok();
+  }
+
+  void ChoosePositions() {
+    std::set<TokenPos> chosen;
+    for (const int quarter : {1, 2, 3, 4}) chosen.insert(std::max(1, imported_end_ * quarter / 4));
+    report_.positions.assign(chosen.begin(), chosen.end());
+  }
+
+  // From KV of [0, p) in `seq`, the one token at p is forwarded by itself.
+  Result<Probes> ProbeRestored(SeqId seq) {
+    Probes probes;
+    for (const TokenPos position : report_.positions) {
+      TENUTO_TRY(executor_.Truncate(kScratch, 0));
+      TENUTO_TRY(executor_.CopyPrefix(seq, kScratch, position));
+      const ForwardToken token{kScratch, position, TokenAt(position), true};
+      TENUTO_TRY(executor_.Forward({&token, 1}));
+      Keep(probes, 0);
+    }
+    TENUTO_TRY(executor_.Truncate(kScratch, 0));
+    return probes;
+  }
+
+  Result<Probes> ProbeBatched(int32_t batch_tokens) {
+    Probes probes;
+    const TokenPos end = report_.positions.back() + 1;
+    std::vector<ForwardToken> batch;
+    for (TokenPos at = 0; at < end; at += batch_tokens) {
+      batch.clear();
+      size_t outputs = 0;
+      for (TokenPos p = at; p < std::min(end, at + batch_tokens); ++p) {
+        const bool probe = std::ranges::binary_search(report_.positions, p);
+        outputs += probe ? 1 : 0;
+        batch.push_back({kScratch, p, TokenAt(p), probe});
+      }
+      TENUTO_TRY(executor_.Forward(batch));
+      for (size_t i = 0; i < outputs; ++i) Keep(probes, i);
+    }
+    TENUTO_TRY(executor_.Truncate(kScratch, 0));
+    return probes;
+  }
+
+  Status Prefill(SeqId seq, TokenPos end) {
+    std::vector<ForwardToken> batch;
+    const int32_t batch_tokens = executor_.batch_tokens_max();
+    for (TokenPos at = 0; at < end; at += batch_tokens) {
+      batch.clear();
+      for (TokenPos p = at; p < std::min(end, at + batch_tokens); ++p) batch.push_back({seq, p, TokenAt(p), false});
+      TENUTO_TRY(executor_.Forward(batch));
+    }
+    return Ok();
+  }
+
+  void Keep(Probes& probes, size_t output) const {
+    const auto logits = executor_.Logits(output);
+    probes.emplace_back(logits.begin(), logits.end());
+  }
+
+  // The stored part never covers the last token of the log, so the one after it exists.
+  TokenId TokenAt(TokenPos position) const { return tokens_[static_cast<size_t>(position)]; }
+
+  Executor& executor_;
+  PayloadStore& store_;
+  const Digest256 owner_;
+  const std::function<void(const std::string&)>& progress_;
+  VerifyReport report_;
+  std::vector<TokenId> tokens_;
+  KvChain chain_;
+  TokenPos imported_end_ = 0;
+  std::vector<std::byte> buffer_;
+};
+
+}  // namespace
+
+Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store, const SessionKey& key,
+                                   const std::function<void(const std::string&)>& progress) {
+  return Verifier(executor, store, key, progress).Run(log, key);
+}
+
+}  // namespace tenuto

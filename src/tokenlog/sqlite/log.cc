@@ -1,0 +1,316 @@
+#include "tokenlog/sqlite/log.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/log.h"
+#include "tokenlog/checks.h"
+#include "tokenlog/sqlite/page_vfs.h"
+#include "tokenlog/sqlite/rows.h"
+#include "tokenlog/sqlite/schema.h"
+#include "tokenlog/sqlite/sqlite.h"
+
+namespace tenuto {
+namespace {
+
+// How long a delete waits for readers before it leaves emptying the write-ahead log to the next Settle.
+constexpr int kEraseWaitMs = 200;
+
+// SQLite would make the file readable for everybody.
+Status CreatePrivate(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (fd >= 0) {
+    ::close(fd);
+    return Ok();
+  }
+  // An existing file is not even opened: closing it would drop the locks that this process may hold on it.
+  if (errno == EEXIST) return Ok();
+  const Code code = errno == EACCES || errno == EPERM || errno == EROFS ? Code::kDenied
+                    : errno == ENOSPC || errno == EDQUOT                ? Code::kExhausted
+                    : errno == ENOENT                                   ? Code::kNotFound
+                                                                        : Code::kIo;
+  return Error(code, "token log " + path + " can't be created: " + std::strerror(errno));
+}
+
+Error InLog(const std::string& path, Error error) {
+  if (error.message().find(path) != std::string::npos) return error;
+  return std::move(error).With("token log " + path);
+}
+
+}  // namespace
+
+// A reading connection taken from the pool; goes back at its end.
+class SqliteTokenLog::ReaderLease {
+ public:
+  ReaderLease(SqliteTokenLog& log, std::unique_ptr<Database> database)
+      : log_(&log), database_(std::move(database)) {}
+  ReaderLease(ReaderLease&&) noexcept = default;
+  ReaderLease& operator=(ReaderLease&&) = delete;
+  ~ReaderLease() {
+    if (!database_) return;
+    {
+      const MutexLock lock(log_->read_mutex_);
+      log_->readers_.push_back(std::move(database_));
+    }
+    log_->reader_free_.notify_one();
+  }
+  Database& database() { return *database_; }
+
+ private:
+  SqliteTokenLog* log_;
+  std::unique_ptr<Database> database_;
+};
+
+SqliteTokenLog::SqliteTokenLog(std::string path, std::string vfs, const SqliteOptions& options)
+    : path_(std::move(path)), vfs_(std::move(vfs)), options_(options) {}
+
+Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& path, SqliteMode mode,
+                                                             const SqliteOptions& options) {
+  TENUTO_ASSIGN(std::string vfs, RegisterPageVfs(options.vfs));
+  std::unique_ptr<SqliteTokenLog> log(new SqliteTokenLog(path, std::move(vfs), options));
+  if (mode == SqliteMode::kWriter) {
+    if (options.vfs.empty()) TENUTO_TRY(CreatePrivate(path));
+    auto writer = Database::Open(
+        {.path = path, .vfs = log->vfs_, .read_only = false, .busy_timeout_ms = options.busy_timeout_ms});
+    if (!writer) return InLog(path, std::move(writer).error());
+    if (Status prepared = PrepareWriter(**writer); !prepared)
+      return InLog(path, std::move(prepared).error());
+    const MutexLock lock(log->write_mutex_);
+    log->writer_ = std::move(writer).value();
+  } else {
+    // One reader at once, so that what is wrong with the file shows here and not at the first question.
+    TENUTO_ASSIGN(std::unique_ptr<Database> reader, log->OpenReader());
+    const MutexLock lock(log->read_mutex_);
+    log->readers_.push_back(std::move(reader));
+    log->readers_open_ = 1;
+  }
+  return log;
+}
+
+SqliteTokenLog::~SqliteTokenLog() {
+  {
+    const MutexLock lock(read_mutex_);
+    readers_.clear();  // before the writer, whose close then finds itself alone and empties the write-ahead log
+  }
+  const MutexLock lock(write_mutex_);
+  if (writer_ && dead_) writer_->DisableCheckpointOnClose();
+  writer_.reset();
+}
+
+Result<std::unique_ptr<Database>> SqliteTokenLog::OpenReader() const {
+  auto reader = Database::Open(
+      {.path = path_, .vfs = vfs_, .read_only = true, .busy_timeout_ms = options_.busy_timeout_ms});
+  if (!reader) return InLog(path_, std::move(reader).error());
+  if (Status prepared = PrepareReader(**reader); !prepared)
+    return InLog(path_, std::move(prepared).error());
+  return reader;
+}
+
+Result<SqliteTokenLog::ReaderLease> SqliteTokenLog::BorrowReader() {
+  {
+    const MutexLock lock(read_mutex_);
+    while (readers_.empty() && readers_open_ >= kReadersMax) reader_free_.wait(read_mutex_);
+    if (!readers_.empty()) {
+      std::unique_ptr<Database> reader = std::move(readers_.back());
+      readers_.pop_back();
+      return ReaderLease(*this, std::move(reader));
+    }
+    ++readers_open_;
+  }
+  auto opened = OpenReader();
+  if (opened) return ReaderLease(*this, std::move(opened).value());
+  {
+    const MutexLock lock(read_mutex_);
+    --readers_open_;
+  }
+  reader_free_.notify_one();
+  return std::move(opened).error();
+}
+
+template <typename Work>
+auto SqliteTokenLog::Read(Work work) -> decltype(work(std::declval<Database&>())) {
+  TENUTO_ASSIGN(ReaderLease lease, BorrowReader());
+  TENUTO_ASSIGN(Transaction transaction,
+                Transaction::Begin(lease.database(), Transaction::Kind::kRead));
+  auto result = work(lease.database());
+  if (!result) return InLog(path_, std::move(result).error());
+  return result;
+}
+
+template <typename Work>
+auto SqliteTokenLog::Write(Work work) -> decltype(work(std::declval<Database&>())) {
+  TENUTO_TRY(Writable());
+  auto in_transaction = [&]() -> decltype(work(*writer_)) {
+    TENUTO_ASSIGN(Transaction transaction, Transaction::Begin(*writer_, Transaction::Kind::kWrite));
+    auto done = work(*writer_);
+    if (!done) return done;
+    TENUTO_TRY(transaction.Commit());
+    return done;
+  };
+  auto result = in_transaction();
+  NoteFailure();
+  if (!result) return InLog(path_, std::move(result).error());
+  if (writer_->wal_pages() >= kCheckpointOverduePages) {
+    if (const Status copied = Checkpoint(); !copied)
+      Log(LogLevel::kWarn, "tokenlog.checkpoint_failed", {{"error", copied.error().message()}});
+  }
+  return result;
+}
+
+Status SqliteTokenLog::Writable() const {
+  if (!writer_) return Error(Code::kDenied, "token log " + path_ + " is open for reading only");
+  if (dead_) return *dead_;
+  return Ok();
+}
+
+void SqliteTokenLog::NoteFailure() {
+  if (dead_ || !writer_->volume_in_doubt()) return;
+  dead_ = Error(Code::kIo, "token log " + path_ +
+                               " refuses writes: its volume failed a write or a sync, so what is on it is in "
+                               "doubt; check the disk and restart");
+  Log(LogLevel::kError, "tokenlog.dead", {{"path", path_}});
+}
+
+Status SqliteTokenLog::Checkpoint() {
+  const Result<bool> done = writer_->RunCheckpoint(Database::Checkpoint::kPassive);
+  NoteFailure();
+  if (!done) return done.error();
+  return Ok();
+}
+
+Status SqliteTokenLog::EmptyWal() {
+  writer_->SetBusyTimeout(kEraseWaitMs);
+  const Result<bool> done = writer_->RunCheckpoint(Database::Checkpoint::kTruncate);
+  writer_->SetBusyTimeout(options_.busy_timeout_ms);
+  NoteFailure();
+  if (!done) return done.error();
+  erase_pending_ = !*done;
+  return Ok();
+}
+
+Status SqliteTokenLog::Settle() {
+  const MutexLock lock(write_mutex_);
+  if (!writer_ || dead_) return Ok();
+  if (erase_pending_) return EmptyWal();
+  if (writer_->wal_pages() >= kCheckpointPages) return Checkpoint();
+  return Ok();
+}
+
+Result<uint64_t> SqliteTokenLog::NextLeaseEpoch() {
+  const MutexLock lock(write_mutex_);
+  return Write([](Database& database) -> Result<uint64_t> {
+    TENUTO_ASSIGN(Statement next,
+                  database.Use("UPDATE meta SET value = value + 1 WHERE name = 'lease_epoch'"));
+    TENUTO_TRY(next.Run());
+    TENUTO_ASSIGN(const int64_t epoch,
+                  database.QueryInt("SELECT value FROM meta WHERE name = 'lease_epoch'"));
+    return static_cast<uint64_t>(epoch);
+  });
+}
+
+std::vector<Result<int64_t>> SqliteTokenLog::Commit(std::span<const TurnCommit> commits) {
+  using Verdicts = std::vector<Result<int64_t>>;
+  const MutexLock lock(write_mutex_);
+  Result<Verdicts> verdicts = Write([&](Database& database) -> Result<Verdicts> {
+    Verdicts each;
+    each.reserve(commits.size());
+    for (const TurnCommit& commit : commits) {
+      TENUTO_ASSIGN(Result<int64_t> verdict, StoreCommit(database, commit));
+      each.push_back(std::move(verdict));
+    }
+    return each;
+  });
+  if (!verdicts) return Verdicts(commits.size(), verdicts.error());
+  return std::move(verdicts).value();
+}
+
+Result<SessionRow> SqliteTokenLog::FindSession(const SessionKey& key) {
+  return Read([&](Database& database) -> Result<SessionRow> {
+    TENUTO_ASSIGN(std::optional<SessionRow> session, SelectSession(database, key));
+    if (!session) return NoSuchSession(key.Short());
+    return *std::move(session);
+  });
+}
+
+Result<std::vector<TurnRow>> SqliteTokenLog::ReadTurns(int64_t session, const TurnId& head) {
+  return Read([&](Database& database) -> Result<std::vector<TurnRow>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectLine(database, *row, head);
+  });
+}
+
+Result<TurnRow> SqliteTokenLog::FindByIdempotencyKey(int64_t session, const std::string& key) {
+  return Read([&](Database& database) -> Result<TurnRow> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    TENUTO_ASSIGN(std::optional<TurnRow> turn, SelectTurnByKey(database, *row, key));
+    if (!turn) return NoSuchTurn("this idempotency key");
+    return *std::move(turn);
+  });
+}
+
+Result<SessionPage> SqliteTokenLog::ListSessions(const std::string& tenant, const std::string& user,
+                                                 const std::string& after, size_t limit) {
+  SessionKey start{.tenant = "", .user = "", .agent = "", .session = ""};
+  if (!after.empty()) {
+    TENUTO_ASSIGN(start, ParseSessionKey(after));
+  }
+  return Read([&](Database& database) {
+    return SelectSessions(database, tenant, user, start, std::min(limit, kSessionPageMax));
+  });
+}
+
+Result<std::vector<PayloadFileId>> SqliteTokenLog::DeleteSession(const SessionKey& key) {
+  const MutexLock lock(write_mutex_);
+  auto files = Write([&](Database& database) -> Result<std::vector<PayloadFileId>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> session, SelectSession(database, key));
+    if (!session) return NoSuchSession(key.Short());
+    return RemoveSession(database, session->id);
+  });
+  if (!files) return files;
+  erase_pending_ = true;
+  // The rows are gone either way; a reader in the way or a full disk only delays the overwriting.
+  if (const Status emptied = EmptyWal(); !emptied)
+    Log(LogLevel::kWarn, "tokenlog.erase_delayed", {{"error", emptied.error().message()}});
+  return files;
+}
+
+Result<std::vector<PieceRow>> SqliteTokenLog::ReadPieces(int64_t session) {
+  return Read([&](Database& database) -> Result<std::vector<PieceRow>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectPieces(database, session);
+  });
+}
+
+Status SqliteTokenLog::AddPieces(int64_t session, std::span<const PieceRow> pieces) {
+  for (const PieceRow& piece : pieces) TENUTO_TRY(CheckPieceRow(piece));
+  const MutexLock lock(write_mutex_);
+  return Write([&](Database& database) -> Status {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    for (const PieceRow& piece : pieces) TENUTO_TRY(InsertPiece(database, session, piece));
+    return Ok();
+  });
+}
+
+Result<std::vector<PayloadFileId>> SqliteTokenLog::DropPieces(int64_t session,
+                                                              std::span<const int64_t> ids) {
+  const MutexLock lock(write_mutex_);
+  return Write([&](Database& database) -> Result<std::vector<PayloadFileId>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return RemovePieces(database, session, ids);
+  });
+}
+
+Result<std::vector<PayloadFileId>> SqliteTokenLog::ReferencedFiles() {
+  return Read([](Database& database) { return SelectFiles(database); });
+}
+
+}  // namespace tenuto

@@ -1,0 +1,417 @@
+#include "tokenlog/sqlite/rows.h"
+
+#include <algorithm>
+#include <bit>
+#include <cstring>
+#include <limits>
+
+#include "tokenlog/checks.h"
+#include "tokenlog/digest.h"
+
+namespace tenuto {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "token blobs are little endian");
+
+#define TENUTO_SESSION_COLUMNS                                                              \
+  "s.id, s.tenant, s.user, s.agent, s.session, s.created_ms, s.updated_ms, s.head, "        \
+  "s.lease_epoch, s.vocabulary, s.turns, s.tokens, y.items_json "                           \
+  "FROM sessions s JOIN systems y ON y.session = s.id "
+
+#define TENUTO_TURN_COLUMNS                                                                       \
+  "id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, " \
+  "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens FROM turns "
+
+// A turn with what the row holds beside the struct.
+struct StoredTurn {
+  TurnRow turn;
+  Digest256 digest;
+  int64_t line_turns = 0;
+  int64_t line_tokens = 0;
+};
+
+Result<std::vector<TokenId>> DecodeTokens(std::span<const std::byte> blob, const TurnId& turn) {
+  if (blob.size() % sizeof(TokenId) != 0 || blob.size() / sizeof(TokenId) > kTurnTokensMax)
+    return BrokenLine(turn);
+  std::vector<TokenId> tokens(blob.size() / sizeof(TokenId));
+  if (!blob.empty()) std::memcpy(tokens.data(), blob.data(), blob.size());
+  return tokens;
+}
+
+Result<SessionRow> DecodeSession(const Statement& row) {
+  SessionRow session;
+  session.id = row.Int(0);
+  session.key = {.tenant = std::string(row.Text(1)),
+                 .user = std::string(row.Text(2)),
+                 .agent = std::string(row.Text(3)),
+                 .session = std::string(row.Text(4))};
+  session.created_unix_ms = row.Int(5);
+  session.updated_unix_ms = row.Int(6);
+  session.head = {std::string(row.Text(7))};
+  session.lease_epoch = static_cast<uint64_t>(row.Int(8));
+  TENUTO_ASSIGN(session.vocabulary, row.Digest(9));
+  session.turns = static_cast<uint64_t>(row.Int(10));
+  session.tokens = static_cast<uint64_t>(row.Int(11));
+  session.system_json = std::string(row.Text(12));
+  return session;
+}
+
+Result<std::optional<SessionRow>> OneSession(Statement& find) {
+  TENUTO_ASSIGN(const bool found, find.Step());
+  if (!found) return std::optional<SessionRow>();
+  TENUTO_ASSIGN(SessionRow session, DecodeSession(find));
+  return std::optional<SessionRow>(std::move(session));
+}
+
+Result<StoredTurn> DecodeTurn(const Statement& row) {
+  StoredTurn stored;
+  TurnRow& turn = stored.turn;
+  turn.id = {std::string(row.Text(0))};
+  turn.parent = {std::string(row.Text(1))};
+  turn.created_unix_ms = row.Int(2);
+  turn.completed_unix_ms = row.Int(3);
+  turn.incomplete = row.Int(4) != 0;
+  turn.finish_reason = std::string(row.Text(5));
+  turn.idempotency_key = std::string(row.Text(6));
+  TENUTO_ASSIGN(turn.prompt, DecodeTokens(row.Blob(7), turn.id));
+  TENUTO_ASSIGN(turn.answer, DecodeTokens(row.Blob(8), turn.id));
+  turn.params_json = std::string(row.Text(9));
+  turn.recall_json = std::string(row.Text(10));
+  turn.items_json = std::string(row.Text(11));
+  turn.outcome_json = std::string(row.Text(12));
+  TENUTO_ASSIGN(stored.digest, row.Digest(13));
+  stored.line_turns = row.Int(14);
+  stored.line_tokens = row.Int(15);
+  return stored;
+}
+
+int64_t TokensOf(const TurnRow& turn) {
+  return static_cast<int64_t>(turn.prompt.size() + turn.answer.size());
+}
+
+// Where a line ends, as the next turn needs it.
+struct LineEnd {
+  Digest256 digest;
+  int64_t turns = 0;
+  int64_t tokens = 0;
+};
+
+Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session, const TurnId& turn) {
+  TENUTO_ASSIGN(Statement find, database.Use("SELECT digest, line_turns, line_tokens FROM turns "
+                                             "WHERE session = ? AND id = ?"));
+  find.Bind(session).Bind(turn.value);
+  TENUTO_ASSIGN(const bool found, find.Step());
+  if (!found) return std::optional<LineEnd>();
+  LineEnd end;
+  TENUTO_ASSIGN(end.digest, find.Digest(0));
+  end.turns = find.Int(1);
+  end.tokens = find.Int(2);
+  return std::optional<LineEnd>(end);
+}
+
+Result<bool> HasTurnWithKey(Database& database, int64_t session, const std::string& key) {
+  TENUTO_ASSIGN(Statement find, database.Use("SELECT 1 FROM turns WHERE session = ? AND idempotency_key = ?"));
+  find.Bind(session).Bind(key);
+  return find.Step();
+}
+
+Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
+  TENUTO_ASSIGN(Statement insert,
+                database.Use("INSERT INTO sessions(tenant, user, agent, session, created_ms, updated_ms, head, "
+                             "lease_epoch, vocabulary, turns, tokens) VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0)"));
+  const SessionKey& key = commit.key;
+  insert.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
+  insert.Bind(commit.turn.created_unix_ms).Bind(commit.turn.completed_unix_ms);
+  insert.Bind(static_cast<int64_t>(commit.lease_epoch)).Bind(commit.vocabulary);
+  TENUTO_TRY(insert.Run());
+  const int64_t id = database.last_insert_id();
+  TENUTO_ASSIGN(Statement system, database.Use("INSERT INTO systems(session, items_json) VALUES(?, ?)"));
+  system.Bind(id).Bind(commit.system_json);
+  TENUTO_TRY(system.Run());
+  return id;
+}
+
+Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, const LineEnd& end) {
+  TENUTO_ASSIGN(Statement insert,
+                database.Use("INSERT INTO turns(session, id, parent, line_turns, line_tokens, digest, created_ms, "
+                             "completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, "
+                             "params_json, recall_json, items_json, outcome_json) "
+                             "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(session).Bind(turn.id.value).Bind(turn.parent.value);
+  insert.Bind(end.turns).Bind(end.tokens).Bind(end.digest);
+  insert.Bind(turn.created_unix_ms).Bind(turn.completed_unix_ms).Bind(int64_t{turn.incomplete});
+  insert.Bind(turn.finish_reason);
+  if (turn.idempotency_key.empty())
+    insert.BindNull();
+  else
+    insert.Bind(turn.idempotency_key);
+  insert.Bind(std::as_bytes(std::span(turn.prompt))).Bind(std::as_bytes(std::span(turn.answer)));
+  insert.Bind(turn.params_json).Bind(turn.recall_json).Bind(turn.items_json).Bind(turn.outcome_json);
+  return insert.Run();
+}
+
+Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, const LineEnd& end) {
+  TENUTO_ASSIGN(Statement update,
+                database.Use("UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ? "
+                             "WHERE id = ?"));
+  update.Bind(commit.turn.id.value).Bind(static_cast<int64_t>(commit.lease_epoch));
+  update.Bind(commit.turn.completed_unix_ms).Bind(end.turns).Bind(end.tokens).Bind(session);
+  return update.Run();
+}
+
+Status DeleteWhere(Database& database, const char* sql, int64_t session) {
+  TENUTO_ASSIGN(Statement remove, database.Use(sql));
+  remove.Bind(session);
+  return remove.Run();
+}
+
+PayloadFileId FileOf(int64_t column) {
+  return {std::bit_cast<uint64_t>(column)};
+}
+
+// SQLite orders the ids as signed numbers; callers get them as what they are.
+std::vector<PayloadFileId> Sorted(std::vector<PayloadFileId> files) {
+  std::sort(files.begin(), files.end());
+  files.erase(std::unique(files.begin(), files.end()), files.end());
+  return files;
+}
+
+Result<PieceRow> DecodePiece(const Statement& row) {
+  PieceRow piece;
+  piece.id = row.Int(0);
+  const int64_t kind = row.Int(1);
+  const int64_t begin = row.Int(2);
+  const int64_t end = row.Int(3);
+  if (kind < 1 || kind > 255 || begin < 0 || end <= begin || end > std::numeric_limits<TokenPos>::max())
+    return Error(Code::kCorrupt, "a piece row of the token log is damaged");
+  piece.kind = static_cast<uint8_t>(kind);
+  piece.range = {static_cast<TokenPos>(begin), static_cast<TokenPos>(end)};
+  TENUTO_ASSIGN(piece.fingerprint, row.Digest(4));
+  TENUTO_ASSIGN(piece.prefix_begin, row.Digest(5));
+  TENUTO_ASSIGN(piece.prefix_end, row.Digest(6));
+  piece.location = {.file = FileOf(row.Int(7)),
+                    .offset = static_cast<uint64_t>(row.Int(8)),
+                    .bytes = static_cast<uint64_t>(row.Int(9))};
+  if (Status sound = CheckPieceRow(piece); !sound)
+    return Error(Code::kCorrupt, "a piece row of the token log is damaged: " + sound.error().message());
+  return piece;
+}
+
+}  // namespace
+
+Result<std::optional<SessionRow>> SelectSession(Database& database, const SessionKey& key) {
+  TENUTO_ASSIGN(Statement find,
+                database.Use("SELECT " TENUTO_SESSION_COLUMNS
+                             "WHERE s.tenant = ? AND s.user = ? AND s.agent = ? AND s.session = ?"));
+  find.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
+  return OneSession(find);
+}
+
+Result<std::optional<SessionRow>> SelectSession(Database& database, int64_t id) {
+  TENUTO_ASSIGN(Statement find, database.Use("SELECT " TENUTO_SESSION_COLUMNS "WHERE s.id = ?"));
+  find.Bind(id);
+  return OneSession(find);
+}
+
+Result<SessionPage> SelectSessions(Database& database, const std::string& tenant, const std::string& user,
+                                   const SessionKey& after, size_t limit) {
+  // Three statements rather than one with ORs, so that each is a walk along the index.
+  const char* sql = "SELECT " TENUTO_SESSION_COLUMNS
+                    "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) "
+                    "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
+  if (!tenant.empty())
+    sql = "SELECT " TENUTO_SESSION_COLUMNS
+          "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) AND s.tenant = ? "
+          "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
+  if (!tenant.empty() && !user.empty())
+    sql = "SELECT " TENUTO_SESSION_COLUMNS
+          "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) AND s.tenant = ? AND s.user = ? "
+          "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
+  TENUTO_ASSIGN(Statement list, database.Use(sql));
+  list.Bind(after.tenant).Bind(after.user).Bind(after.agent).Bind(after.session);
+  if (!tenant.empty()) list.Bind(tenant);
+  if (!tenant.empty() && !user.empty()) list.Bind(user);
+  list.Bind(static_cast<int64_t>(limit) + 1);
+  SessionPage page;
+  for (;;) {
+    TENUTO_ASSIGN(const bool row, list.Step());
+    if (!row) return page;
+    if (page.sessions.size() == limit) {
+      page.more = true;
+      return page;
+    }
+    TENUTO_ASSIGN(SessionRow session, DecodeSession(list));
+    page.sessions.push_back(std::move(session));
+  }
+}
+
+Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit) {
+  using Verdict = Result<int64_t>;
+  const TurnRow& turn = commit.turn;
+  if (Status sound = CheckTurnCommit(commit); !sound) return Verdict(std::move(sound).error());
+  TENUTO_ASSIGN(const std::optional<SessionRow> session, SelectSession(database, commit.key));
+  if (Status fits = JudgeCommit(commit, session ? &*session : nullptr); !fits)
+    return Verdict(std::move(fits).error());
+
+  LineEnd end{.digest = LineSeed(commit.key)};
+  if (session) {
+    if (!turn.idempotency_key.empty()) {
+      TENUTO_ASSIGN(const bool used, HasTurnWithKey(database, session->id, turn.idempotency_key));
+      if (used) return Verdict(DuplicateIdempotencyKey());
+    }
+    TENUTO_ASSIGN(const std::optional<LineEnd> same, SelectLineEnd(database, session->id, turn.id));
+    if (same) return Verdict(DuplicateTurn(commit));
+  }
+  if (!turn.parent.empty()) {
+    if (!session) return Verdict(MissingParent(commit));
+    TENUTO_ASSIGN(const std::optional<LineEnd> parent, SelectLineEnd(database, session->id, turn.parent));
+    if (!parent) return Verdict(MissingParent(commit));
+    end = *parent;
+  }
+  end.digest = TurnDigest(end.digest, turn);
+  end.turns += 1;
+  end.tokens += TokensOf(turn);
+
+  int64_t id = session ? session->id : 0;
+  if (!session) {
+    TENUTO_ASSIGN(id, InsertSession(database, commit));
+  }
+  TENUTO_TRY(InsertTurn(database, id, turn, end));
+  TENUTO_TRY(MoveHead(database, id, commit, end));
+  return Verdict(id);
+}
+
+Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session, const TurnId& head) {
+  TENUTO_ASSIGN(Statement find,
+                database.Use("SELECT " TENUTO_TURN_COLUMNS "WHERE session = ? AND id = ?"));
+  std::vector<StoredTurn> line;  // from the head back to the root
+  for (TurnId at = head; !at.empty(); at = line.back().turn.parent) {
+    find.Reset();
+    find.Bind(session.id).Bind(at.value);
+    TENUTO_ASSIGN(const bool found, find.Step());
+    if (!found) {
+      if (line.empty() && head != session.head) return NoSuchTurn("id " + head.value);
+      return BrokenLine(at);
+    }
+    TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
+    // Counting down to the root also keeps a ring of parents from being walked for ever.
+    if (stored.turn.id != at || (!line.empty() && stored.line_turns + 1 != line.back().line_turns))
+      return BrokenLine(at);
+    line.push_back(std::move(stored));
+  }
+
+  std::vector<TurnRow> turns;
+  turns.reserve(line.size());
+  LineEnd end{.digest = LineSeed(session.key)};
+  for (auto stored = line.rbegin(); stored != line.rend(); ++stored) {
+    end.digest = TurnDigest(end.digest, stored->turn);
+    end.turns += 1;
+    end.tokens += TokensOf(stored->turn);
+    if (stored->digest != end.digest || stored->line_turns != end.turns || stored->line_tokens != end.tokens)
+      return BrokenLine(stored->turn.id);
+    turns.push_back(std::move(stored->turn));
+  }
+  return turns;
+}
+
+Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
+                                               const std::string& idempotency_key) {
+  TENUTO_ASSIGN(Statement find,
+                database.Use("SELECT " TENUTO_TURN_COLUMNS "WHERE session = ? AND idempotency_key = ?"));
+  find.Bind(session.id).Bind(idempotency_key);
+  TENUTO_ASSIGN(const bool found, find.Step());
+  if (!found) return std::optional<TurnRow>();
+  TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
+  LineEnd before{.digest = LineSeed(session.key)};
+  if (!stored.turn.parent.empty()) {
+    TENUTO_ASSIGN(const std::optional<LineEnd> parent, SelectLineEnd(database, session.id, stored.turn.parent));
+    if (!parent) return BrokenLine(stored.turn.parent);
+    before = *parent;
+  }
+  if (TurnDigest(before.digest, stored.turn) != stored.digest) return BrokenLine(stored.turn.id);
+  return std::optional<TurnRow>(std::move(stored.turn));
+}
+
+Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session) {
+  std::vector<PayloadFileId> files;
+  {
+    TENUTO_ASSIGN(Statement own,
+                  database.Use("SELECT DISTINCT file FROM pieces p WHERE session = ?1 AND NOT EXISTS "
+                               "(SELECT 1 FROM pieces q WHERE q.file = p.file AND q.session <> ?1)"));
+    own.Bind(session);
+    for (;;) {
+      TENUTO_ASSIGN(const bool row, own.Step());
+      if (!row) break;
+      files.push_back(FileOf(own.Int(0)));
+    }
+  }
+  TENUTO_TRY(DeleteWhere(database, "DELETE FROM pieces WHERE session = ?", session));
+  TENUTO_TRY(DeleteWhere(database, "DELETE FROM turns WHERE session = ?", session));
+  TENUTO_TRY(DeleteWhere(database, "DELETE FROM systems WHERE session = ?", session));
+  TENUTO_TRY(DeleteWhere(database, "DELETE FROM sessions WHERE id = ?", session));
+  return Sorted(std::move(files));
+}
+
+Result<std::vector<PieceRow>> SelectPieces(Database& database, int64_t session) {
+  TENUTO_ASSIGN(Statement list,
+                database.Use("SELECT id, kind, range_begin, range_end, fingerprint, prefix_begin, prefix_end, file, "
+                             "offset, bytes FROM pieces WHERE session = ? ORDER BY range_begin, id"));
+  list.Bind(session);
+  std::vector<PieceRow> pieces;
+  for (;;) {
+    TENUTO_ASSIGN(const bool row, list.Step());
+    if (!row) return pieces;
+    TENUTO_ASSIGN(PieceRow piece, DecodePiece(list));
+    pieces.push_back(piece);
+  }
+}
+
+Status InsertPiece(Database& database, int64_t session, const PieceRow& piece) {
+  TENUTO_ASSIGN(Statement insert,
+                database.Use("INSERT INTO pieces(session, kind, range_begin, range_end, fingerprint, prefix_begin, "
+                             "prefix_end, file, offset, bytes) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  insert.Bind(session).Bind(int64_t{piece.kind}).Bind(int64_t{piece.range.begin});
+  insert.Bind(int64_t{piece.range.end}).Bind(piece.fingerprint).Bind(piece.prefix_begin);
+  insert.Bind(piece.prefix_end).Bind(std::bit_cast<int64_t>(piece.location.file.value));
+  insert.Bind(static_cast<int64_t>(piece.location.offset)).Bind(static_cast<int64_t>(piece.location.bytes));
+  return insert.Run();
+}
+
+Result<std::vector<PayloadFileId>> RemovePieces(Database& database, int64_t session,
+                                                std::span<const int64_t> ids) {
+  TENUTO_ASSIGN(Statement remove,
+                database.Use("DELETE FROM pieces WHERE id = ? AND session = ? RETURNING file"));
+  std::vector<PayloadFileId> files;
+  for (const int64_t id : ids) {
+    remove.Reset();
+    remove.Bind(id).Bind(session);
+    for (;;) {
+      TENUTO_ASSIGN(const bool row, remove.Step());
+      if (!row) break;
+      files.push_back(FileOf(remove.Int(0)));
+    }
+  }
+  files = Sorted(std::move(files));
+
+  TENUTO_ASSIGN(Statement named, database.Use("SELECT 1 FROM pieces WHERE file = ? LIMIT 1"));
+  std::vector<PayloadFileId> unnamed;
+  for (const PayloadFileId file : files) {
+    named.Reset();
+    named.Bind(std::bit_cast<int64_t>(file.value));
+    TENUTO_ASSIGN(const bool still, named.Step());
+    if (!still) unnamed.push_back(file);
+  }
+  return unnamed;
+}
+
+Result<std::vector<PayloadFileId>> SelectFiles(Database& database) {
+  TENUTO_ASSIGN(Statement list, database.Use("SELECT DISTINCT file FROM pieces"));
+  std::vector<PayloadFileId> files;
+  for (;;) {
+    TENUTO_ASSIGN(const bool row, list.Step());
+    if (!row) return Sorted(std::move(files));
+    files.push_back(FileOf(list.Int(0)));
+  }
+}
+
+}  // namespace tenuto

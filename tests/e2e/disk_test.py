@@ -1,0 +1,131 @@
+"""Disks that are full or read-only. Each server runs in a mount namespace of its own, so that
+nothing stays mounted.
+"""
+
+import os
+
+from harness import Server, content, free_port, plain_lines, run, wait_for
+
+# unshare needs root, or makes this user root inside a namespace of its own.
+UNSHARE = ["unshare", "-m"] if os.geteuid() == 0 else ["unshare", "-rm"]
+ENGINE = ["-c", "4096", "--window", "2048", "-np", "4", "-t", "2"]
+
+
+def in_namespace(setup):
+    """A command prefix: runs `setup` (shell, with $0 as the first argument after it) in a private
+    mount namespace.
+    """
+    return [*UNSHARE, "sh", "-c", f'{setup} && exec "$@"']
+
+
+def small_disk(folder, size):
+    return in_namespace(f'mount -t tmpfs -o size={size},mode=0700 none "$0"') + [str(folder)]
+
+
+def inside(server):
+    """The server's own view of its store, from outside its namespace."""
+    return type(server.store)(f"/proc/{server.process.pid}/root{server.store}")
+
+
+def fill(folder):
+    """Takes all the space there is; returns the file that holds it."""
+    filler = folder / "filler"
+    with open(filler, "wb", buffering=0) as out:
+        for size in (1 << 20, 4096):
+            try:
+                while True:
+                    out.write(b"\0" * size)
+            except OSError:
+                pass
+    return filler
+
+
+def test_disk_full(tmp_path):
+    store = tmp_path / "store"
+    store.mkdir()
+    server = Server(
+        store, tmp_path / "log", engine_flags=ENGINE, prefix=small_disk(store, "16m")
+    ).start()
+    try:
+        acknowledged = [server.chat("full", "Say hello.", 4)["tenuto"]["turn"]]
+        server.wait_stored("full")
+        filler = fill(inside(server))
+        refused = 0
+        for number in range(4):
+            answer = server.post(
+                "/v1/chat/completions",
+                {
+                    "session_id": "full",
+                    "max_tokens": 4,
+                    "temperature": 0,
+                    "messages": [{"role": "user", "content": f"{number}: " + "and so on " * 60}],
+                },
+            )
+            if answer.status == 200:
+                acknowledged.append(answer.json["tenuto"]["turn"])
+                continue
+            refused += 1
+            assert answer.status in (500, 503, 507), answer
+            message = answer.json["error"]["message"]
+            assert "disk" in message or "space" in message or "full" in message, message
+        assert refused > 0, "the disk was never full: the test proves nothing"
+        assert server.get("/health").status in (200, 503)
+        assert server.session("full")["turns"] == len(acknowledged)
+        filler.unlink()
+        after = wait_for("turns to be taken again", lambda: _try(server), 30)
+        acknowledged.append(after["tenuto"]["turn"])
+        assert server.session("full")["turns"] == len(acknowledged)
+        assert len(set(acknowledged)) == len(acknowledged)
+        assert server.stop() == 0
+    finally:
+        if server.process is not None:
+            server.kill9()
+
+
+def _try(server):
+    answer = server.post(
+        "/v1/chat/completions",
+        {
+            "session_id": "full",
+            "max_tokens": 4,
+            "messages": [{"role": "user", "content": "There is room again."}],
+        },
+    )
+    return answer.status == 200 and answer.json
+
+
+def test_kv_does_not_fit_but_the_log_does(tmp_path):
+    """KV never fails a request: with no room for it, turns go on and are computed again after a
+    restart.
+    """
+    store = tmp_path / "store"
+    store.mkdir()
+    prefix = small_disk(store, "6m")
+    server = Server(store, tmp_path / "log", engine_flags=ENGINE, prefix=prefix).start()
+    try:
+        for number in range(3):
+            answer = server.chat("big", f"{number}: " + "a few more words " * 40, 4)
+            assert content(answer) is not None
+        assert server.session("big")["turns"] == 3
+        assert server.session("big")["stored_tokens"] < server.session("big")["tokens"] - 1
+        assert server.stop() == 0
+    finally:
+        if server.process is not None:
+            server.kill9()
+
+
+def test_read_only_store(tmp_path, new_server):
+    writable = new_server(model=None)
+    writable.chat("kept", "Hello.", 4)
+    writable.stop()
+    store = writable.store
+    prefix = in_namespace('mount --bind "$0" "$0" && mount -o remount,bind,ro "$0"') + [str(store)]
+    ended = run("serve", "--fake-executor", "--store", store, "--port", free_port(), prefix=prefix)
+    assert ended.returncode == 1, ended
+    said = plain_lines(ended.stderr)
+    assert len(said) == 1 and str(store) in said[0], ended.stderr
+    assert "read-only" in said[0].lower() or "write" in said[0], said
+    listed = run("sessions", "list", "--store", store, prefix=prefix)
+    assert listed.returncode == 0 and "kept" in listed.stdout, listed
+    writable.start()
+    assert writable.session("kept")["turns"] == 1

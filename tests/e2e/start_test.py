@@ -1,0 +1,156 @@
+"""What can't be served: one clear sentence, exit status 1, nothing lost."""
+
+import os
+import re
+import socket
+import sqlite3
+
+import pytest
+
+from harness import ENGINE_FLAGS, MODEL, ROOT, content, free_port, plain_lines, run
+
+
+def refuse(*flags, model=MODEL, prefix=(), store):
+    """Starts a server that must not start; returns what it said to people."""
+    source = ["--fake-executor"] if model is None else ["-m", model]
+    ended = run(
+        "serve",
+        *source,
+        "--store",
+        store,
+        "--port",
+        free_port(),
+        *ENGINE_FLAGS,
+        *flags,
+        prefix=prefix,
+    )
+    assert ended.returncode == 1, ended
+    said = plain_lines(ended.stderr)
+    assert len(said) == 1, ended.stderr
+    assert len(said[0]) > 20
+    return said[0]
+
+
+def test_port_taken(tmp_path):
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        s.listen()
+        port = str(s.getsockname()[1])
+        said = refuse("--port", port, model=None, store=tmp_path / "s")
+    assert port in said and ("in use" in said or "taken" in said), said
+
+
+def test_beyond_loopback_needs_a_key(tmp_path):
+    ended = run("serve", "--fake-executor", "--store", tmp_path / "s", "--host", "0.0.0.0")
+    assert ended.returncode != 0
+    assert "key" in ended.stderr, ended.stderr
+
+
+def test_model_missing(tmp_path):
+    said = refuse(model=tmp_path / "no.gguf", store=tmp_path / "s")
+    assert "no.gguf" in said
+
+
+def test_not_a_gguf(tmp_path):
+    path = tmp_path / "text.gguf"
+    path.write_text("This is a letter to my aunt.\n" * 1000)
+    assert "text.gguf" in refuse(model=path, store=tmp_path / "s")
+
+
+@pytest.mark.parametrize("share", [0.001, 0.5, 0.999])
+def test_cut_gguf(tmp_path, share):
+    path = tmp_path / "cut.gguf"
+    with open(MODEL, "rb") as source:
+        path.write_bytes(source.read(int(os.path.getsize(MODEL) * share)))
+    assert "cut.gguf" in refuse(model=path, store=tmp_path / "s")
+
+
+def test_unknown_architecture(tmp_path):
+    data = MODEL.read_bytes()
+    at = data.index(b"llama", data.index(b"general.architecture"))
+    path = tmp_path / "other.gguf"
+    path.write_bytes(data[:at] + b"lhama" + data[at + 5 :])
+    said = refuse(model=path, store=tmp_path / "s")
+    assert "other.gguf" in said and "lhama" in said, said
+
+
+@pytest.mark.parametrize("fake", [True, False], ids=["fake", "real"])
+def test_two_servers_on_one_store(new_server, fake):
+    first = new_server(model=None if fake else MODEL)
+    answer = first.chat("kept", "Hello.", 4)
+    said = refuse(model=None if fake else MODEL, store=first.store)
+    assert str(first.process.pid) in said and str(first.store) in said, said
+    assert first.chat("kept", "Again.", 4)["tenuto"]["window"]["turns"] == 2
+    first.kill9()
+    first.start()  # a lock is never stale
+    assert first.session("kept")["turns"] == 2
+    assert content(answer)
+
+
+@pytest.mark.parametrize("text", ["tenuto-store 2\n", "tenuto-store 0\n"])
+def test_store_of_another_version(new_server, text):
+    server = new_server(model=None)
+    server.chat("kept", "Hello.", 4)
+    server.stop()
+    marker = server.store / "format"
+    good = marker.read_text()
+    marker.write_text(text)
+    said = refuse(model=None, store=server.store)
+    numbers = re.findall(r"\b\d+\b", said)
+    assert text.split()[1] in numbers and "1" in numbers, said
+    marker.write_text(good)
+    server.start()
+    assert server.session("kept")["turns"] == 1
+
+
+def test_log_of_another_version(new_server):
+    server = new_server(model=None)
+    server.chat("kept", "Hello.", 4)
+    server.stop()
+    database = sqlite3.connect(server.store / "log.db")
+    version = database.execute("PRAGMA user_version").fetchone()[0]
+    assert version > 0
+    database.execute(f"PRAGMA user_version = {version + 41}")
+    database.commit()
+    database.close()
+    said = refuse(model=None, store=server.store)
+    assert str(version + 41) in said and str(version) in said, said
+
+
+def test_log_that_is_no_database(new_server):
+    server = new_server(model=None)
+    server.chat("kept", "Hello.", 4)
+    server.stop()
+    for suffix in ("-wal", "-shm"):
+        (server.store / f"log.db{suffix}").unlink(missing_ok=True)
+    (server.store / "log.db").write_bytes(os.urandom(8192))
+    said = refuse(model=None, store=server.store)
+    assert "log.db" in said, said
+
+
+def test_a_folder_of_something_else(tmp_path):
+    (tmp_path / "letters.txt").write_text("keep me")
+    said = refuse(model=None, store=tmp_path)
+    assert str(tmp_path) in said
+    assert sorted(p.name for p in tmp_path.iterdir() if p.name != "lock") == ["letters.txt"]
+
+
+def test_window_over_the_cells(tmp_path):
+    ended = run("serve", "-m", MODEL, "--store", tmp_path / "s", "-c", "512", "--window", "2048")
+    assert ended.returncode != 0
+    assert "window" in ended.stderr, ended.stderr
+
+
+def test_unknown_flags_and_keys(tmp_path):
+    wrong = run("serve", "--modle", "x")
+    assert wrong.returncode == 2 and "--model" in wrong.stderr, wrong
+    config = tmp_path / "t.toml"
+    config.write_text('modle = "x"\n')
+    wrong = run("serve", "--config", config)
+    assert wrong.returncode == 2 and "modle" in wrong.stderr, wrong
+
+
+def test_example_file_is_the_manual():
+    shown = run("serve", "--config", ROOT / "examples/tenuto.toml", "--print-config")
+    assert shown.returncode == 0, shown
+    assert "ctx-size" in shown.stdout and "port" in shown.stdout

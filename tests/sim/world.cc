@@ -1,0 +1,269 @@
+#include "tests/sim/world.h"
+
+#include <algorithm>
+
+namespace tenuto::sim {
+namespace {
+
+constexpr int64_t kMs = 1'000'000;
+
+FakeExecutorSettings ModelSettings(const WorldSettings& settings) {
+  FakeExecutorSettings model;
+  model.window = settings.window;
+  model.cells = settings.cells;
+  model.sequences = settings.sequences;
+  model.batch_tokens_max = 64;
+  model.kv_bytes_per_token = 64;
+  model.answer_tokens_max = 30;
+  return model;
+}
+
+// Canary: acknowledges every commit, keeps most.
+class LosingTokenLog : public MemoryTokenLog {
+ public:
+  std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) override {
+    if (++calls_ % 7 != 0) return MemoryTokenLog::Commit(commits);
+    std::vector<Result<int64_t>> lies;
+    for (size_t i = 0; i < commits.size(); ++i) lies.emplace_back(int64_t{1});
+    return lies;
+  }
+
+ private:
+  uint64_t calls_ = 0;
+};
+
+// What the model answers to `prefix`, computed token by token on an executor of its own.
+std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<TokenId>& prefix, size_t tokens_max) {
+  const SeqId seq{0};
+  std::vector<TokenId> answer;
+  std::vector<ForwardToken> batch;
+  const auto run = [&](std::span<const ForwardToken> all) {
+    for (size_t at = 0; at < all.size(); at += 64)
+      if (!model.Forward(all.subspan(at, std::min<size_t>(64, all.size() - at))).ok()) return false;
+    return true;
+  };
+  for (size_t i = 0; i < prefix.size(); ++i)
+    batch.push_back({seq, static_cast<TokenPos>(i), prefix[i], i + 1 == prefix.size()});
+  bool good = run(batch);
+  while (good && answer.size() < tokens_max) {
+    const auto logits = model.Logits(0);
+    const auto token = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
+    if (model.IsEnd(token)) break;
+    answer.push_back(token);
+    const ForwardToken next{seq, static_cast<TokenPos>(prefix.size() + answer.size() - 1), token, true};
+    good = answer.size() == tokens_max || model.Forward({&next, 1}).ok();
+  }
+  if (auto cleared = model.Truncate(seq, 0); !cleared.ok()) answer.clear();
+  return answer;
+}
+
+}  // namespace
+
+struct Life {
+  Life(World& world, const WorldSettings& settings, SimWorld& sim, FakeDisk& disk, TokenLog& log)
+      : owner(world),
+        core(sim.NewRunner("core")),
+        engine_runner(sim.NewRunner("engine", 2 * kMs)),
+        log_runner(sim.NewRunner("log", 5 * kMs)),
+        pool(sim.NewRunner("pool", 3 * kMs)),
+        executor(ModelSettings(settings)),
+        engine(executor, engine_runner, core, sim.clock(), EmbeddedEngineSettings{}, metrics),
+        writer(log, log_runner, core) {
+    auto root = disk.Root()->Sub("kv");
+    store = std::move(*SegmentStore::Open(std::move(*root), sim.random()));
+    SessionSettings session;
+    session.window_tokens = settings.window;
+    session.resident_idle_tokens = 150;
+    session.answer_reserve_tokens = 20;
+    session.sessions_cached_max = 3;
+    const uint64_t epoch = *log.NextLeaseEpoch();
+    manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(), core, pool,
+                                                              sim.clock(), sim.random(), metrics, session, epoch});
+    service = std::make_unique<Service>(ServiceSettings{settings.running_max, 100}, *manager, core, metrics);
+  }
+
+  World& owner;
+  Metrics metrics;
+  Runner& core;
+  Runner& engine_runner;
+  Runner& log_runner;
+  Runner& pool;
+  FakeExecutor executor;
+  EmbeddedEngine engine;
+  LogWriter writer;
+  std::unique_ptr<SegmentStore> store;
+  std::unique_ptr<SessionManager> manager;
+  std::unique_ptr<Service> service;
+};
+
+struct World::Client {
+  size_t index = 0;
+  int32_t turns_left = 0;
+  bool waiting = false;
+  uint64_t requests = 0;
+  std::string session;
+  TurnRequest request;  // the one that is open, for a retry
+  bool retry = false;
+};
+
+World::World(WorldSettings settings) : settings_(settings), sim_(settings.seed), disk_(settings.seed ^ 0x5eed) {
+  auto log = settings_.lose_commits ? std::make_unique<LosingTokenLog>() : std::make_unique<MemoryTokenLog>();
+  memory_log_ = log.get();
+  log_ = std::move(log);
+  for (int32_t i = 0; i < settings_.clients; ++i) {
+    auto client = std::make_unique<Client>();
+    client->index = static_cast<size_t>(i);
+    client->turns_left = settings_.turns_per_client;
+    clients_.push_back(std::move(client));
+  }
+}
+
+World::~World() = default;
+
+void World::Fail(const std::string& what) {
+  if (failure_.empty()) failure_ = "seed " + std::to_string(settings_.seed) + ": " + what;
+}
+
+void World::Start() {
+  life_ = std::make_unique<Life>(*this, settings_, sim_, disk_, *log_);
+  ++life_count_;
+}
+
+void World::Crash() {
+  ++facts_.crashes;
+  sim_.DropAll();
+  life_.reset();
+  disk_.Crash();
+  memory_log_->Crash();
+  sim_.DropAll();
+  for (auto& client : clients_) {
+    // A client whose answer was lost does not know whether the turn happened.
+    if (client->waiting) client->retry = sim_.random().Chance(settings_.retry_chance);
+    client->waiting = false;
+  }
+  Start();
+}
+
+void World::Send(Client& client) {
+  SeededRandom& random = sim_.random();
+  if (!client.retry) {
+    client.session = "s" + std::to_string(random.Below(static_cast<uint64_t>(settings_.sessions)));
+    TurnRequest request;
+    request.session = *ParseSessionKey(client.session);
+    request.messages = {{"user", "q" + std::to_string(random.Below(1000)), ""}};
+    request.sampling.temperature = 0;
+    request.seed_given = true;
+    request.idempotency_key = "c" + std::to_string(client.index) + "-" + std::to_string(client.requests++);
+    if (random.Chance(0.3)) request.max_tokens = static_cast<int32_t>(1 + random.Below(8));
+    client.request = request;
+  }
+  client.retry = false;
+  client.waiting = true;
+  TurnSink sink;
+  sink.on_done = [this, index = client.index, life = life_count_, session = client.session](Result<TurnOutcome> result) {
+    Answered(index, life, session, std::move(result));
+  };
+  const TurnTicket ticket = life_->service->Submit(client.request, std::move(sink));
+  if (random.Chance(settings_.cancel_chance)) {
+    ++facts_.cancels;
+    const auto delay = static_cast<int64_t>(random.Below(200)) * kMs;
+    life_->core.After(delay, [this, ticket] { life_->service->Cancel(ticket); });
+  }
+}
+
+void World::Answered(size_t index, uint64_t life, const std::string& session, Result<TurnOutcome> result) {
+  Client& client = *clients_[index];
+  if (life != life_count_) return Fail("an answer from a process that is dead");
+  if (!client.waiting) return Fail("two answers to one request");
+  client.waiting = false;
+  --client.turns_left;
+  if (!result.ok()) {
+    // A full window is a fair answer; so is a turn that was cancelled before it said anything.
+    const Code code = result.error().code();
+    if (code != Code::kInvalid && code != Code::kUnavailable)
+      Fail("turn failed: " + std::string(CodeName(code)) + " " + result.error().message());
+    return;
+  }
+  const TurnOutcome& outcome = *result;
+  if (outcome.reused + outcome.restored + outcome.recomputed != outcome.prompt_tokens)
+    Fail("reused + restored + recomputed is not the prompt");
+  int32_t explained = 0;
+  for (const KvReason& reason : outcome.reasons) explained += reason.tokens;
+  if (explained != outcome.recomputed) Fail("recomputed tokens without a reason");
+  auto& list = acknowledged_[session];
+  const bool known = std::ranges::any_of(list, [&](const auto& a) { return a.turn == outcome.turn.value; });
+  if (outcome.replayed) ++facts_.replays;
+  if (known && !outcome.replayed) Fail("the same turn was acknowledged twice");
+  facts_.restored_tokens += static_cast<uint64_t>(outcome.restored);
+  facts_.trace += outcome.turn.value + " " + outcome.text + "\n";
+  if (known) return;
+  ++facts_.turns_acknowledged;
+  list.push_back({outcome.turn.value, outcome.text, outcome.tokens, outcome.finish_reason});
+}
+
+std::string World::Run() {
+  Start();
+  SeededRandom& random = sim_.random();
+  for (uint64_t guard = 0; failure_.empty() && guard < 2'000'000; ++guard) {
+    bool open = false;
+    for (auto& client : clients_) {
+      if (client->waiting) open = true;
+      if (client->waiting || client->turns_left <= 0) continue;
+      open = true;
+      if (random.Chance(settings_.crash_chance)) Crash();
+      if (random.Chance(0.2)) Send(*client);
+    }
+    if (!open) break;
+    // A crash can come at any step, not only between requests.
+    if (random.Chance(settings_.crash_chance * 0.01)) Crash();
+    sim_.Step();
+    ++facts_.steps;
+  }
+  if (!failure_.empty()) return failure_;
+  bool stopped = false;
+  life_->service->Shutdown([&] { stopped = true; });
+  if (!sim_.RunUntil([&] { return stopped; })) Fail("the shutdown did not end");
+  sim_.RunUntil([] { return false; }, 100'000);
+  if (!life_->manager->CheckIdle()) Fail("leases, pins or cells are left after the end");
+  for (const auto& client : clients_)
+    if (client->waiting) Fail("a request was never answered");
+  if (failure_.empty()) failure_ = CheckLog();
+  return failure_;
+}
+
+// The log must hold each acknowledged turn once, and each turn's answer must be what the model says to all before it.
+std::string World::CheckLog() {
+  WorldSettings roomy = settings_;
+  roomy.cells = settings_.window + 64;
+  FakeExecutor reference(ModelSettings(roomy));
+  const auto failed = [&](const std::string& what) { return "seed " + std::to_string(settings_.seed) + ": " + what; };
+  for (const auto& [name, list] : acknowledged_) {
+    const auto row = log_->FindSession(*ParseSessionKey(name));
+    if (!row.ok()) return failed("session " + name + " is missing");
+    const auto turns = log_->ReadTurns(row->id, row->head);
+    if (!turns.ok()) return failed("turns of " + name + ": " + turns.error().message());
+    std::map<std::string, const TurnRow*> by_id;
+    std::set<std::string> keys;
+    std::vector<TokenId> prefix;
+    for (const TurnRow& turn : *turns) {
+      if (!by_id.emplace(turn.id.value, &turn).second) return failed("a turn is in the log twice");
+      if (!keys.insert(turn.idempotency_key).second) return failed("one request became two turns");
+      prefix.insert(prefix.end(), turn.prompt.begin(), turn.prompt.end());
+      const auto expected = ReferenceAnswer(reference, prefix, turn.answer.size() + 1);
+      const bool whole = turn.finish_reason == "stop";
+      if (whole ? turn.answer != expected
+                : !std::equal(turn.answer.begin(), turn.answer.end(), expected.begin(),
+                              expected.begin() + static_cast<long>(std::min(turn.answer.size(), expected.size()))))
+        return failed("the answer of turn " + turn.id.value + " in " + name + " is not the model's");
+      prefix.insert(prefix.end(), turn.answer.begin(), turn.answer.end());
+    }
+    for (const Acknowledged& ack : list) {
+      const auto it = by_id.find(ack.turn);
+      if (it == by_id.end()) return failed("acknowledged turn " + ack.turn + " of " + name + " is not in the log");
+      if (it->second->answer != ack.tokens) return failed("the log has another answer than was acknowledged");
+    }
+  }
+  return "";
+}
+
+}  // namespace tenuto::sim
