@@ -3,7 +3,8 @@
 
     tools/check_headers.py --work FOLDER [--root DIR] COMPILER [FLAGS...]
 
-FLAGS come from the build (include folders). Headers that see a library the build lacks are left out by --without.
+FLAGS come from the build (include folders). Headers that see a library the build lacks are left
+out by --without.
 """
 
 import argparse

@@ -2,8 +2,8 @@
 """Adds up a JUnit file that ctest wrote: prints "PASSED FAILED", or with --failed the names of
 what failed.
 
-What neither passed nor was skipped by a test's own word counts as failed: not built, timed out, crashed, not found.
-Skipped tests count as failed too, because this project has none.
+Whatever did not pass counts as failed: not built, timed out, crashed, not found, and skipped too,
+because this project has no tests that skip.
 """
 
 import sys

@@ -218,8 +218,11 @@ def check_assertions(tree):
         if not name.startswith("tests/"):
             continue
         for found in re.finditer(r"^( *)def (test_\w+)\(.*?(?=^\1\S|\Z)", text, re.M | re.S):
-            if not re.search(r"\bassert\b|pytest\.raises|\b(expect|check)_\w+\(", found[0]):
-                yield f"{name}:{text[:found.start()].count(chr(10)) + 1}: {found[2]} asserts nothing"
+            if not re.search(
+                r"\bassert\b|pytest\.raises|self\.assert|\b(expect|check)_\w+\(", found[0]
+            ):
+                line = text[: found.start()].count("\n") + 1
+                yield f"{name}:{line}: {found[2]} asserts nothing"
 
 
 def check_todo(tree):
@@ -249,7 +252,8 @@ def check_format(tree):
             found = re.match(r"(.*?):(\d+):\d+: warning: code should be clang-formatted", line)
             if found and found[1] not in seen:
                 seen.add(found[1])
-                yield f"{pathlib.Path(found[1]).relative_to(tree.root)}:{found[2]}: run clang-format -i"
+                name = pathlib.Path(found[1]).relative_to(tree.root)
+                yield f"{name}:{found[2]}: run clang-format -i"
 
 
 CHECKS = {

@@ -11,7 +11,8 @@ PARAMETERS_MAX = 5
 def blank(text):
     """The text with comments, strings and characters replaced by spaces; every newline stays."""
     pattern = re.compile(
-        r'//[^\n]*|/\*.*?\*/|R"(?P<tag>\w*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'',
+        r'//[^\n]*|/\*.*?\*/|R"(?P<tag>\w*)\(.*?\)(?P=tag)"|"(?:\\.|[^"\\\n])*"'
+        r"|(?<![0-9a-fA-F])'(?:\\.|[^'\\\n])+'",
         re.S,
     )
     return pattern.sub(lambda m: re.sub(r"[^\n]", " ", m[0]), text)

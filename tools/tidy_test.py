@@ -33,7 +33,8 @@ CLEAN = {
     "src/io/file.h": '#pragma once\n#include "base/a.h"\n\nclass File {\n public:\n'
     "  virtual int Read() = 0;\n};\n",
     "src/store/s.cc": '#include <sqlite3.h>\n\n#include "base/a.h"\n#include "io/file.h"\n',
-    "src/store/s_test.cc": "#include <gtest/gtest.h>\n\nTEST(S, Adds) {\n  EXPECT_EQ(1 + 1, 2);\n}\n",
+    "src/store/s_test.cc": "#include <gtest/gtest.h>\n\n"
+    "TEST(S, Adds) {\n  EXPECT_EQ(1 + 1, 2);\n}\n",
     "docs/page.md": "# Page\n\n## Two words\n\nSee [here](#two-words), `kAnswer` = 42.\n",
 }
 
@@ -114,7 +115,8 @@ class TidyTest(unittest.TestCase):
     def test_functions_are_found(self):
         text = (
             '// { in a comment\nconst char* k = "{";\nint table[] = {1, 2};\n'
-            "struct S {\n  S() : a_{1}, b_(2) {\n    Go();\n  }\n  int Get() const { return a_; }\n};\n"
+            "struct S {\n  S() : a_{1}, b_(2) {\n    Go();\n  }\n"
+            "  int Get() const { return a_; }\n};\n"
             "auto F() -> int {\n  auto g = [] { return 1; };\n  return g();\n}\n"
         )
         heads = [head for _, head, body in tidy_cpp.functions(text) if ";" in body]

@@ -97,7 +97,7 @@ TEST(CliTest, ShortFlagsAreThoseOfLlamaServer) {
   EXPECT_EQ(run.serve->parallel, 4);
   EXPECT_EQ(run.serve->threads, 2);
   EXPECT_EQ(run.serve->threads_batch, 3);
-  EXPECT_EQ(run.serve->flash_attn, FlashAttention::kOn);
+  EXPECT_EQ(run.serve->flash_attn, FlashAttentionChoice::kOn);
   EXPECT_EQ(run.serve->cache_type_k, "q8_0");
   EXPECT_EQ(run.serve->cache_type_v, "q4_0");
   EXPECT_EQ(run.serve->ubatch_size, 256);

@@ -18,7 +18,7 @@
 
 namespace tenuto {
 
-enum class FlashAttention : uint8_t { kAuto, kOn, kOff };
+enum class FlashAttentionChoice : uint8_t { kAuto, kOn, kOff };
 enum class OnDisconnect : uint8_t { kCommit, kDiscard };
 
 struct ServeConfig {
@@ -47,7 +47,7 @@ struct ServeConfig {
   int32_t threads = 0;
   int32_t threads_batch = 0;  // 0: as threads
   int32_t ubatch_size = 512;
-  FlashAttention flash_attn = FlashAttention::kAuto;
+  FlashAttentionChoice flash_attn = FlashAttentionChoice::kAuto;
   std::string cache_type_k = "f16";
   std::string cache_type_v = "f16";
   int32_t n_gpu_layers = 0;

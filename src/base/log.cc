@@ -15,7 +15,10 @@
 namespace tenuto {
 namespace {
 
+// One logger for the process is what log.h promises; atomics, so that any thread may log while a
+// setting changes. NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above.
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above.
 std::atomic<LogFormat> g_format{LogFormat::kJson};
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
@@ -164,6 +167,7 @@ std::string Iso8601(int64_t unix_ms) {
 
 // Never destroyed: a thread that outlives main() may still log.
 spdlog::logger& Sink() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): spdlog locks inside.
   static spdlog::logger* const logger = [] {
     auto* made = new spdlog::logger("tenuto", std::make_shared<spdlog::sinks::stderr_sink_mt>());
     made->set_pattern("%v");

@@ -1,6 +1,6 @@
-// A stored piece of KV: a header of fixed size, then the payload that an executor exported. docs/formats/piece.md has
-// the bytes. Encoding and decoding are pure; decoding trusts nothing and never asserts.
-// Thread-compatible.
+// A stored piece of KV: a header of fixed size, then the payload that an executor exported.
+// docs/formats/piece.md has the bytes. Encoding and decoding are pure; decoding trusts nothing and
+// never asserts. Thread-compatible.
 #pragma once
 
 #include <array>
@@ -20,7 +20,7 @@ inline constexpr uint16_t kPieceVersion = 1;
 enum class PieceKind : uint8_t {
   kDelta = 1,       // KV of positions [begin, end), follows the piece that ends at begin
   kCheckpoint = 2,  // a merged run of deltas; read like a delta
-  kState = 3,       // sliding-window or recurrent state at position end (room is left; not written yet)
+  kState = 3,  // sliding-window or recurrent state at position end (room is left; not written yet)
 };
 
 enum class OwnerScope : uint8_t {
@@ -38,14 +38,15 @@ struct PieceHeader {
   PieceKind kind = PieceKind::kDelta;
   OwnerScope scope = OwnerScope::kSession;
   PieceCodec codec = PieceCodec::kFake;
-  TokenRange range;         // positions of the window that the payload covers
+  TokenRange range;  // positions of the window that the payload covers
   uint32_t payload_bytes = 0;
   int64_t created_unix_ms = 0;
-  Digest256 owner;          // OwnerDigest of the session (or tenant)
-  Digest256 fingerprint;    // model, executor and configuration: see Engine
-  Digest256 prefix_begin;   // chain value at range.begin
-  Digest256 prefix_end;     // chain value at range.end
-  std::array<uint64_t, kPieceChunksMax> chunk_xxh3{};  // of each payload chunk of kPieceChunkBytes; rest zero
+  Digest256 owner;         // OwnerDigest of the session (or tenant)
+  Digest256 fingerprint;   // model, executor and configuration: see Engine
+  Digest256 prefix_begin;  // chain value at range.begin
+  Digest256 prefix_end;    // chain value at range.end
+  std::array<uint64_t, kPieceChunksMax>
+      chunk_xxh3{};  // of each payload chunk of kPieceChunkBytes; rest zero
 
   bool operator==(const PieceHeader&) const = default;
 };
@@ -55,7 +56,8 @@ struct PieceHeader {
 void EncodePieceHeader(PieceHeader& header, std::span<const std::byte> payload,
                        std::span<std::byte, kPieceHeaderBytes> out);
 
-// kCorrupt: magic, checksum, sizes, reserved bytes; kInvalid: a version this build does not know (message names both).
+// kCorrupt: magic, checksum, sizes, reserved bytes; kInvalid: a version this build does not know
+// (message names both).
 Result<PieceHeader> DecodePieceHeader(std::span<const std::byte> bytes);
 
 // Compares each chunk's checksum. kCorrupt names the first bad chunk.

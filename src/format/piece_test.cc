@@ -18,7 +18,7 @@ using HeaderBytes = std::array<std::byte, kPieceHeaderBytes>;
 std::vector<std::byte> Payload(size_t bytes, unsigned salt = 1) {
   std::vector<std::byte> payload(bytes);
   for (size_t i = 0; i < bytes; ++i) {
-    payload[i] = static_cast<std::byte>((i * 2654435761U + salt) >> 7 & 0xff);
+    payload[i] = static_cast<std::byte>((static_cast<uint32_t>(i) + salt) * 2654435761U >> 24);
   }
   return payload;
 }

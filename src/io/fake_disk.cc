@@ -400,8 +400,8 @@ std::unique_ptr<Dir> FakeDisk::Root() {
 }
 
 void FakeDisk::Crash() {
-  MutexLock lock(state_->mutex);
   State& state = *state_;
+  MutexLock lock(state.mutex);
   ++state.life;
   state.fail_at = state.halt_at = 0;
   std::set<Inode*> done;  // asked, never walked: the order of pointers is not the seed's

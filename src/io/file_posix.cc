@@ -12,12 +12,13 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <limits>
+#include <tuple>
+#include <utility>
 
-#include "base/check.h"
 #include "io/file.h"
 #include "io/name.h"
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
@@ -43,47 +44,6 @@ class Fd {
  private:
   int fd_;
 };
-
-struct Verdict {
-  Code code;
-  const char* advice;  // "" where there is nothing to add
-};
-
-Verdict Judge(int number) {
-  switch (number) {
-    case ENOSPC:
-      return {Code::kExhausted, "; free space on this volume"};
-    case EDQUOT:
-      return {Code::kExhausted, "; raise the quota or free space"};
-    case EACCES:
-    case EPERM:
-      return {Code::kDenied, "; check the owner and mode of the file and the folders above it"};
-    case EROFS:
-      return {Code::kDenied, "; mount the volume writable or choose another folder"};
-    case ELOOP:
-      return {Code::kDenied, "; it is a symbolic link, and links are not followed here"};
-    case ENOENT:
-      return {Code::kNotFound, ""};
-    case EEXIST:
-      return {Code::kConflict, ""};
-    case EMFILE:
-    case ENFILE:
-      return {Code::kIo, "; raise the limit on open files (ulimit -n)"};
-    case EIO:
-      return {Code::kIo, "; the device may be failing, see the kernel's log"};
-    default:
-      return {Code::kIo, ""};
-  }
-}
-
-// "write /x/y: No space left on device; free space on this volume".
-Error OsError(std::string_view verb, const std::string& path, int number) {
-  std::array<char, 128> buffer{};
-  // The GNU form: returns the text, which need not be in the buffer. Thread-safe, unlike strerror.
-  const char* text = strerror_r(number, buffer.data(), buffer.size());
-  const Verdict verdict = Judge(number);
-  return Error(verdict.code, std::string(verb) + " " + path + ": " + text + verdict.advice);
-}
 
 // Runs a call that may be interrupted before it did anything.
 template <typename Call>
@@ -261,6 +221,8 @@ Result<std::vector<std::string>> PosixDir::List() {
   std::vector<std::string> names;
   while (true) {
     errno = 0;
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's readdir is safe on a stream that one thread
+    // has.
     const dirent* entry = readdir(stream.get());
     if (entry == nullptr) {
       if (errno != 0) return OsError("list", path_, errno);

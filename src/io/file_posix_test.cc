@@ -1,4 +1,6 @@
-// What only the real disk can show: links, rights, processes, file systems that say no.
+// What only the real disk can show: links, rights, processes, what the system says no to. A disk
+// that is really full or read-only needs a mount, so it is an end-to-end test; here the code and
+// words of each errno are.
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/resource.h>
@@ -6,11 +8,15 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
+#include <cerrno>
 #include <csignal>
 #include <cstdlib>
 
 #include "io/clock.h"
 #include "io/file.h"
+#include "io/os_error.h"
 #include "io/temp_dir.h"
 #include "io/test_bytes.h"
 
@@ -186,12 +192,10 @@ TEST(PosixLock, AShorterPidReplacesALongerOne) {
   EXPECT_EQ(ReadText(*held), std::to_string(getpid()) + "\n");
 }
 
-TEST(PosixFile, AFullDeviceIsExhausted) {
-  // /dev/full is no regular file, so the refusal comes from a limit on file size in a child
-  // instead: the system call then writes a part and fails, which is the road a full disk takes as
-  // well.
+TEST(PosixFile, AWriteThatStopsInTheMiddleIsAnError) {
   const TempDir temp;
   const int exit_status = ExitOfChild([&] {
+    // The system call writes up to the limit, and the one for the rest fails.
     signal(SIGXFSZ, SIG_IGN);
     const rlimit limit{4096, 4096};
     if (setrlimit(RLIMIT_FSIZE, &limit) != 0) return 10;
@@ -201,12 +205,32 @@ TEST(PosixFile, AFullDeviceIsExhausted) {
     if (!file.ok()) return 12;
     const std::string text(5000, 'x');
     const Status wrote = WriteText(**file, 0, text);
-    if (wrote.ok()) return 13;
+    if (wrote.ok() || wrote.error().code() != Code::kIo) return 13;
     if (!Mentions(wrote.error(), temp.path() + "/f")) return 14;
     if ((*file)->Size().value() != 4096) return 15;
     return 0;
   });
   EXPECT_EQ(exit_status, 0);
+}
+
+TEST(OsError, EachNumberHasItsCodeAndAdvice) {
+  struct Case {
+    int number;
+    Code code;
+    const char* part;
+  };
+  for (const Case& c :
+       {Case{ENOSPC, Code::kExhausted, "free space"}, Case{EDQUOT, Code::kExhausted, "quota"},
+        Case{EACCES, Code::kDenied, "owner and mode"}, Case{EPERM, Code::kDenied, "owner and mode"},
+        Case{EROFS, Code::kDenied, "writable"}, Case{ELOOP, Code::kDenied, "symbolic link"},
+        Case{ENOENT, Code::kNotFound, "No such file"}, Case{EEXIST, Code::kConflict, "exists"},
+        Case{EMFILE, Code::kIo, "ulimit"}, Case{EIO, Code::kIo, "kernel"},
+        Case{EBADF, Code::kIo, "descriptor"}, Case{-1, Code::kIo, "Unknown"}}) {
+    const Error error = OsError("do it to", "/x/y", c.number);
+    EXPECT_EQ(error.code(), c.code) << c.number;
+    EXPECT_EQ(error.message().substr(0, 14), "do it to /x/y:");
+    EXPECT_TRUE(Mentions(error, c.part)) << Describe(error);
+  }
 }
 
 TEST(SystemClock, MovesOn) {

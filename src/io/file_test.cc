@@ -12,37 +12,18 @@
 namespace tenuto {
 namespace {
 
-class AnyDisk {
- public:
-  virtual ~AnyDisk() = default;
-  virtual std::unique_ptr<Dir> Root() = 0;
-};
+enum class Disk { kReal, kFake };
 
-class RealDisk final : public AnyDisk {
- public:
-  std::unique_ptr<Dir> Root() override { return std::move(OpenDir(temp_.path())).value(); }
-
- private:
-  TempDir temp_;
-};
-
-class InMemoryDisk final : public AnyDisk {
- public:
-  std::unique_ptr<Dir> Root() override { return disk_.Root(); }
-
- private:
-  FakeDisk disk_{1};
-};
-
-struct DiskKind {
-  const char* name;
-  std::unique_ptr<AnyDisk> (*make)();
-};
-
-class DiskTest : public testing::TestWithParam<DiskKind> {
+class DiskTest : public testing::TestWithParam<Disk> {
  protected:
-  std::unique_ptr<AnyDisk> disk_ = GetParam().make();
-  std::unique_ptr<Dir> root_ = disk_->Root();
+  std::unique_ptr<Dir> OpenRoot() {
+    if (GetParam() == Disk::kFake) return fake_.Root();
+    return std::move(OpenDir(temp_.path())).value();
+  }
+
+  TempDir temp_;
+  FakeDisk fake_{1};
+  std::unique_ptr<Dir> root_ = OpenRoot();
 };
 
 template <typename T>
@@ -208,16 +189,10 @@ TEST_P(DiskTest, ManyThreadsReadOneFile) {
   EXPECT_EQ(same, (std::array<bool, 4>{true, true, true, true}));
 }
 
-INSTANTIATE_TEST_SUITE_P(Disks, DiskTest,
-                         testing::Values(DiskKind{"Real",
-                                                  []() -> std::unique_ptr<AnyDisk> {
-                                                    return std::make_unique<RealDisk>();
-                                                  }},
-                                         DiskKind{"Fake",
-                                                  []() -> std::unique_ptr<AnyDisk> {
-                                                    return std::make_unique<InMemoryDisk>();
-                                                  }}),
-                         [](const auto& kind) { return std::string(kind.param.name); });
+INSTANTIATE_TEST_SUITE_P(Disks, DiskTest, testing::Values(Disk::kReal, Disk::kFake),
+                         [](const auto& disk) {
+                           return std::string(disk.param == Disk::kReal ? "Real" : "Fake");
+                         });
 
 }  // namespace
 }  // namespace tenuto

@@ -33,13 +33,14 @@ int64_t NowNs() {
 // 3 A thread that waits knows the earliest timer: whoever makes an earlier one wakes all.
 class RunnerCore {
  public:
-  static std::shared_ptr<RunnerCore> Start(const std::string& name, int threads) {
+  static std::shared_ptr<RunnerCore> Start(std::string name, int threads) {
     TENUTO_CHECK(threads > 0);
+    name.resize(std::min<size_t>(name.size(), 15));  // the kernel takes no more
     auto core = std::make_shared<RunnerCore>();
     MutexLock lock(core->mutex_);
     for (int i = 0; i < threads; ++i)
       core->threads_.emplace_back([core, name] {
-        pthread_setname_np(pthread_self(), name.substr(0, 15).c_str());
+        pthread_setname_np(pthread_self(), name.c_str());
         core->Loop();
       });
     return core;
@@ -89,8 +90,9 @@ class RunnerCore {
   // Ends the threads: after the queue is run when `drain`, else after the tasks at hand.
   void Stop(bool drain) {
     std::vector<std::thread> threads;
-    Leftovers dropped;
     {
+      Leftovers dropped;  // destroyed before the join: the task at hand may wait for what a dropped
+                          // task holds
       MutexLock lock(mutex_);
       if (state_ != State::kDropping) state_ = drain ? State::kDraining : State::kDropping;
       TakeLeftovers(dropped, drain);
@@ -201,7 +203,7 @@ class RunnerCore {
   std::vector<std::thread> threads_ TENUTO_GUARDED_BY(mutex_);
 };
 
-ThreadRunner::ThreadRunner(std::string name) : core_(RunnerCore::Start(name, 1)) {}
+ThreadRunner::ThreadRunner(std::string name) : core_(RunnerCore::Start(std::move(name), 1)) {}
 ThreadRunner::~ThreadRunner() {
   core_->Stop(false);
 }
@@ -218,7 +220,8 @@ void ThreadRunner::DrainAndStop() {
   core_->Stop(true);
 }
 
-PoolRunner::PoolRunner(std::string name, int threads) : core_(RunnerCore::Start(name, threads)) {}
+PoolRunner::PoolRunner(std::string name, int threads)
+    : core_(RunnerCore::Start(std::move(name), threads)) {}
 PoolRunner::~PoolRunner() {
   core_->Stop(false);
 }

@@ -1,6 +1,8 @@
+#include <algorithm>
 #include <deque>
 #include <limits>
 #include <set>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -20,7 +22,9 @@ struct SimCore {
     int64_t at_ns;
     Runner::TimerId id;  // in the order made, world-wide: ties fire in that order
     SimRunner* runner;
-    auto operator<=>(const Due&) const = default;
+    bool operator<(const Due& other) const {
+      return std::tie(at_ns, id) < std::tie(other.at_ns, other.id);
+    }
   };
 
   FakeClock clock;

@@ -17,10 +17,13 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
       : settings(s),
         sessions(m),
         core(c),
-        queued_gauge(metrics.GetGauge("tenuto_turns_queued", "Turns that wait for a place in the engine")),
+        queued_gauge(
+            metrics.GetGauge("tenuto_turns_queued", "Turns that wait for a place in the engine")),
         running_gauge(metrics.GetGauge("tenuto_turns_running", "Turns in the engine")),
-        queue_seconds(metrics.GetHistogram("tenuto_queue_seconds", "Waiting before admission, per turn")),
-        refused(metrics.GetCounter("tenuto_turns_refused_total", "Turns refused since the queue was full")) {}
+        queue_seconds(
+            metrics.GetHistogram("tenuto_queue_seconds", "Waiting before admission, per turn")),
+        refused(metrics.GetCounter("tenuto_turns_refused_total",
+                                   "Turns refused since the queue was full")) {}
 
   void Submit(uint64_t ticket, TurnRequest request, TurnSink sink);
   void Cancel(uint64_t ticket);
@@ -53,7 +56,8 @@ void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink)
   if (stopping) return refuse(Error(Code::kUnavailable, "the server is shutting down"));
   if (turns.size() >= settings.turns_queued_max + static_cast<size_t>(settings.turns_running_max)) {
     refused.Add();
-    return refuse(Error(Code::kExhausted, "too many turns are waiting; try again later").At("queue"));
+    return refuse(
+        Error(Code::kExhausted, "too many turns are waiting; try again later").At("queue"));
   }
   auto turn = std::make_shared<Turn>();
   turn->id = ticket;
@@ -113,8 +117,8 @@ void Service::State::Pump() {
   running_gauge.Set(static_cast<int64_t>(running.size()));
 }
 
-// A running turn has no cells for its next token. Idle sequences go first; then the turn that was admitted last, unless
-// it is the only one.
+// A running turn has no cells for its next token. Idle sequences go first; then the turn that was
+// admitted last, unless it is the only one.
 void Service::State::RelievePressure() {
   if (sessions.residency().EvictOldestIdle()) return;
   TurnPtr youngest;
@@ -135,7 +139,8 @@ void Service::State::Shutdown(std::function<void()> done) {
   ready.clear();
   // A copy: turns end and leave the map while we walk.
   const auto open = turns;
-  for (const auto& [id, turn] : open) sessions.Cancel(turn, /*stopping=*/true);
+  for (const auto& [id, turn] : open)
+    sessions.Cancel(turn, /*stopping=*/true);
   CheckStopped();
 }
 
@@ -184,9 +189,10 @@ std::string Service::TokenText(TokenId token, bool special) const {
 
 TurnTicket Service::Submit(TurnRequest request, TurnSink sink) {
   const uint64_t ticket = state_->next_ticket.fetch_add(1, std::memory_order_relaxed);
-  state_->core.Post([state = state_, ticket, request = std::move(request), sink = std::move(sink)]() mutable {
-    state->Submit(ticket, std::move(request), std::move(sink));
-  });
+  state_->core.Post(
+      [state = state_, ticket, request = std::move(request), sink = std::move(sink)]() mutable {
+        state->Submit(ticket, std::move(request), std::move(sink));
+      });
   return TurnTicket{ticket};
 }
 
@@ -196,10 +202,9 @@ void Service::Cancel(TurnTicket ticket) {
 
 void Service::ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
                            std::function<void(Result<SessionListing>)> done) {
-  state_->core.Post([state = state_, tenant = std::move(tenant), user = std::move(user), after = std::move(after),
-                     limit, done = std::move(done)] {
-    state->sessions.List(tenant, user, after, limit, done);
-  });
+  state_->core.Post(
+      [state = state_, tenant = std::move(tenant), user = std::move(user), after = std::move(after),
+       limit, done = std::move(done)] { state->sessions.List(tenant, user, after, limit, done); });
 }
 
 void Service::GetSession(SessionKey key, std::function<void(Result<SessionInfo>)> done) {

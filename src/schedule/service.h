@@ -1,6 +1,6 @@
-// The one door to everything behind HTTP: turns, sessions, counters. Owns admission (who runs when) over session/.
-// Thread-safe: each call posts to the core runner and answers by callback on the core runner. Callbacks must not block;
-// HTTP threads post on to their own loop from there.
+// The one door to everything behind HTTP: turns, sessions, counters. Owns admission (who runs when)
+// over session/. Thread-safe: each call posts to the core runner and answers by callback on the
+// core runner. Callbacks must not block; HTTP threads post on to their own loop from there.
 #pragma once
 
 #include <cstdint>
@@ -23,8 +23,8 @@ namespace tenuto {
 class SessionManager;
 
 struct ServiceSettings {
-  int32_t turns_running_max = 8;    // -np
-  size_t turns_queued_max = 1024;   // more: kExhausted at once
+  int32_t turns_running_max = 8;   // -np
+  size_t turns_queued_max = 1024;  // more: kExhausted at once
 };
 
 // Names a submitted turn, for Cancel.
@@ -41,12 +41,14 @@ class Service {
   int32_t window_tokens() const;  // most tokens of one session
 
   // Any thread, blocking, for /tokenize, /detokenize and the like.
-  Result<std::vector<TokenId>> Tokenize(std::string_view text, bool add_special, bool parse_special) const;
+  Result<std::vector<TokenId>> Tokenize(std::string_view text, bool add_special,
+                                        bool parse_special) const;
   std::string TokenText(TokenId token, bool special) const;
 
   // sink.on_done comes exactly once, also after Cancel or an error.
   TurnTicket Submit(TurnRequest request, TurnSink sink);
-  // The client is gone: the turn ends at the next step; what was generated is committed as an incomplete turn.
+  // The client is gone: the turn ends at the next step; what was generated is committed as an
+  // incomplete turn.
   void Cancel(TurnTicket ticket);
 
   void ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
@@ -66,8 +68,8 @@ class Service {
   };
   void GetLoad(std::function<void(Load)> done);
 
-  // Refuses new turns (kUnavailable), ends running ones at a token boundary, commits them, waits for exports; then
-  // `done`. Streams get their last chunk before it.
+  // Refuses new turns (kUnavailable), ends running ones at a token boundary, commits them, waits
+  // for exports; then `done`. Streams get their last chunk before it.
   void Shutdown(std::function<void()> done);
 
  private:

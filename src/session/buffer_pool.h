@@ -1,5 +1,5 @@
-// Reused buffers for reading pieces: a fresh 2 MiB vector costs a zero fill and 512 page faults, a third of the time
-// that reading it takes. Thread-safe.
+// Reused buffers for reading pieces: a fresh 2 MiB vector costs a zero fill and 512 page faults, a
+// third of the time that reading it takes. Thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -16,7 +16,8 @@ class BufferPool : public std::enable_shared_from_this<BufferPool> {
 
   explicit BufferPool(size_t kept_max) : kept_max_(kept_max) {}
 
-  // A buffer of at least `bytes`; its content is whatever was there. Comes back when the last owner lets go.
+  // A buffer of at least `bytes`; its content is whatever was there. Comes back when the last owner
+  // lets go.
   std::shared_ptr<Buffer> Get(size_t bytes);
 
  private:

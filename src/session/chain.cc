@@ -6,14 +6,17 @@ namespace tenuto {
 
 uint64_t KvChain::bytes() const {
   uint64_t sum = 0;
-  for (const PieceRow& piece : pieces) sum += piece.location.bytes;
+  for (const PieceRow& piece : pieces)
+    sum += piece.location.bytes;
   return sum;
 }
 
 namespace {
 
-// The row that goes on at `begin`: the newest wins, since a merge writes later rows over the same positions.
-const PieceRow* FindNext(std::span<const PieceRow> rows, TokenPos begin, const Digest256& fingerprint) {
+// The row that goes on at `begin`: the newest wins, since a merge writes later rows over the same
+// positions.
+const PieceRow* FindNext(std::span<const PieceRow> rows, TokenPos begin,
+                         const Digest256& fingerprint) {
   const PieceRow* best = nullptr;
   for (const PieceRow& row : rows) {
     if (row.range.begin != begin || row.range.size() <= 0) continue;
@@ -44,9 +47,9 @@ ChainBuild BuildChain(std::span<const PieceRow> rows, std::span<const TokenId> t
       prefix_broken = true;
       break;
     }
-    const Digest256 end = ChainExtend(
-        chain.end_digest, tokens.subspan(static_cast<size_t>(next->range.begin),
-                                         static_cast<size_t>(next->range.size())));
+    const Digest256 end =
+        ChainExtend(chain.end_digest, tokens.subspan(static_cast<size_t>(next->range.begin),
+                                                     static_cast<size_t>(next->range.size())));
     if (end != next->prefix_end) {
       prefix_broken = true;
       break;
@@ -78,7 +81,8 @@ std::vector<int64_t> CutChain(KvChain& chain, TokenPos end, const Digest256& own
     cut.push_back(chain.pieces.back().id);
     chain.pieces.pop_back();
   }
-  chain.end_digest = chain.pieces.empty() ? ChainStart(owner, fingerprint) : chain.pieces.back().prefix_end;
+  chain.end_digest =
+      chain.pieces.empty() ? ChainStart(owner, fingerprint) : chain.pieces.back().prefix_end;
   return cut;
 }
 

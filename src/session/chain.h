@@ -1,4 +1,5 @@
-// The KV pieces of one session in order, as far as they belong to its tokens and to this engine. Pure.
+// The KV pieces of one session in order, as far as they belong to its tokens and to this engine.
+// Pure.
 #pragma once
 
 #include <span>
@@ -25,12 +26,14 @@ struct ChainBuild {
   std::vector<KvReason> reasons;    // why, with the tokens that are lost by it
 };
 
-// Picks the rows whose fingerprint is `fingerprint` and whose digests chain over `tokens`, as far as they go without a
-// gap. Rows past the first break are stale. Digests are computed again from the tokens: a row is a claim, not a proof.
+// Picks the rows whose fingerprint is `fingerprint` and whose digests chain over `tokens`, as far
+// as they go without a gap. Rows past the first break are stale. Digests are computed again from
+// the tokens: a row is a claim, not a proof.
 ChainBuild BuildChain(std::span<const PieceRow> rows, std::span<const TokenId> tokens,
                       const Digest256& owner, const Digest256& fingerprint);
 
-// Cuts the chain to the pieces that end at or before `end`; returns the ids of the rows cut off. `tokens` as above.
+// Cuts the chain to the pieces that end at or before `end`; returns the ids of the rows cut off.
+// `tokens` as above.
 std::vector<int64_t> CutChain(KvChain& chain, TokenPos end, const Digest256& owner,
                               const Digest256& fingerprint);
 

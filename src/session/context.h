@@ -1,4 +1,5 @@
-// What the session layer is wired to, and its settings. Built once by the composition root; everything outlives it.
+// What the session layer is wired to, and its settings. Built once by the composition root;
+// everything outlives it.
 #pragma once
 
 #include <cstdint>
@@ -14,21 +15,23 @@
 namespace tenuto {
 
 struct SessionSettings {
-  int32_t window_tokens = 0;            // most tokens of one session; <= the model's window, <= cells
-  int32_t resident_idle_tokens = 1024;  // KV tokens of idle sequences kept live while somebody else runs
-  int32_t answer_reserve_tokens = 256;  // cells promised to a turn beyond its prompt when it is admitted
-  bool commit_on_disconnect = true;     // false: an answer nobody waited for is discarded
-  size_t sessions_cached_max = 1024;    // sessions whose tokens stay in memory while idle
-  size_t restore_reads_ahead = 3;       // pieces read and checked while one is imported
+  int32_t window_tokens = 0;  // most tokens of one session; <= the model's window, <= cells
+  int32_t resident_idle_tokens =
+      1024;  // KV tokens of idle sequences kept live while somebody else runs
+  int32_t answer_reserve_tokens =
+      256;  // cells promised to a turn beyond its prompt when it is admitted
+  bool commit_on_disconnect = true;   // false: an answer nobody waited for is discarded
+  size_t sessions_cached_max = 1024;  // sessions whose tokens stay in memory while idle
+  size_t restore_reads_ahead = 3;     // pieces read and checked while one is imported
 };
 
 struct SessionContext {
   Engine& engine;
-  TokenLog& log;       // reads; any thread
-  LogWriter& writer;   // writes; answers on `core`
-  PayloadStore* store; // nullptr: keep no KV, recompute always
-  Runner& core;        // owns all session and schedule state
-  Runner& pool;        // blocking work
+  TokenLog& log;        // reads; any thread
+  LogWriter& writer;    // writes; answers on `core`
+  PayloadStore* store;  // nullptr: keep no KV, recompute always
+  Runner& core;         // owns all session and schedule state
+  Runner& pool;         // blocking work
   Clock& clock;
   Random& random;
   Metrics& metrics;

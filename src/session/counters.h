@@ -7,27 +7,36 @@ namespace tenuto {
 
 struct SessionCounters {
   explicit SessionCounters(Metrics& metrics)
-      : turns_ok(metrics.GetCounter("tenuto_turns_total", "Turns by how they ended", "result=\"ok\"")),
-        turns_error(metrics.GetCounter("tenuto_turns_total", "Turns by how they ended", "result=\"error\"")),
-        turns_cancelled(
-            metrics.GetCounter("tenuto_turns_total", "Turns by how they ended", "result=\"cancelled\"")),
-        turns_replayed(
-            metrics.GetCounter("tenuto_turns_total", "Turns by how they ended", "result=\"replayed\"")),
-        reused(metrics.GetCounter("tenuto_prompt_tokens_total", "Prompt tokens by where their KV came from",
+      : turns_ok(
+            metrics.GetCounter("tenuto_turns_total", "Turns by how they ended", "result=\"ok\"")),
+        turns_error(metrics.GetCounter("tenuto_turns_total", "Turns by how they ended",
+                                       "result=\"error\"")),
+        turns_cancelled(metrics.GetCounter("tenuto_turns_total", "Turns by how they ended",
+                                           "result=\"cancelled\"")),
+        turns_replayed(metrics.GetCounter("tenuto_turns_total", "Turns by how they ended",
+                                          "result=\"replayed\"")),
+        reused(metrics.GetCounter("tenuto_prompt_tokens_total",
+                                  "Prompt tokens by where their KV came from",
                                   "source=\"reused\"")),
-        restored(metrics.GetCounter("tenuto_prompt_tokens_total", "Prompt tokens by where their KV came from",
+        restored(metrics.GetCounter("tenuto_prompt_tokens_total",
+                                    "Prompt tokens by where their KV came from",
                                     "source=\"restored\"")),
         recomputed(metrics.GetCounter("tenuto_prompt_tokens_total",
-                                      "Prompt tokens by where their KV came from", "source=\"recomputed\"")),
+                                      "Prompt tokens by where their KV came from",
+                                      "source=\"recomputed\"")),
         answer_tokens(metrics.GetCounter("tenuto_answer_tokens_total", "Tokens generated")),
-        kv_bytes_stored(metrics.GetCounter("tenuto_kv_stored_bytes_total", "Bytes of KV pieces written")),
+        kv_bytes_stored(
+            metrics.GetCounter("tenuto_kv_stored_bytes_total", "Bytes of KV pieces written")),
         kv_store_failures(metrics.GetCounter("tenuto_kv_store_failures_total",
                                              "Times that KV of a turn could not be stored")),
         preemptions(metrics.GetCounter("tenuto_preemptions_total",
                                        "Running turns taken off the engine for lack of KV cells")),
-        restore_seconds(metrics.GetHistogram("tenuto_restore_seconds", "Reading KV back, per turn")),
-        commit_seconds(metrics.GetHistogram("tenuto_commit_seconds", "Commit of a turn to the token log")),
-        sessions_cached(metrics.GetGauge("tenuto_sessions_cached", "Sessions whose tokens are in memory")) {}
+        restore_seconds(
+            metrics.GetHistogram("tenuto_restore_seconds", "Reading KV back, per turn")),
+        commit_seconds(
+            metrics.GetHistogram("tenuto_commit_seconds", "Commit of a turn to the token log")),
+        sessions_cached(
+            metrics.GetGauge("tenuto_sessions_cached", "Sessions whose tokens are in memory")) {}
 
   Counter& turns_ok;
   Counter& turns_error;

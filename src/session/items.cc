@@ -48,13 +48,15 @@ Result<json::value> ParseStored(const std::string& text) {
 
 std::span<const ChatMessage> SystemItems(std::span<const ChatMessage> messages) {
   size_t count = 0;
-  while (count < messages.size() && messages[count].role == "system") ++count;
+  while (count < messages.size() && messages[count].role == "system")
+    ++count;
   return messages.first(count);
 }
 
 std::string ItemsToJson(std::span<const ChatMessage> items) {
   json::array array;
-  for (const ChatMessage& item : items) array.push_back(ItemToJson(item, false));
+  for (const ChatMessage& item : items)
+    array.push_back(ItemToJson(item, false));
   return json::serialize(array);
 }
 
@@ -65,7 +67,8 @@ Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& text) {
   for (const json::value& entry : value.get_array()) {
     if (!entry.is_object()) return CorruptItems();
     const json::object& object = entry.get_object();
-    items.push_back({StringOr(object, "role"), StringOr(object, "content"), StringOr(object, "name")});
+    items.push_back(
+        {StringOr(object, "role"), StringOr(object, "content"), StringOr(object, "name")});
   }
   return items;
 }
@@ -77,7 +80,8 @@ std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_pro
   if (raw) {
     array.push_back(ItemToJson({"user", raw_prompt, ""}, true));
   } else {
-    for (const ChatMessage& item : request.messages) array.push_back(ItemToJson(item, false));
+    for (const ChatMessage& item : request.messages)
+      array.push_back(ItemToJson(item, false));
   }
   array.push_back(ItemToJson({"assistant", answer, ""}, raw));
   return json::serialize(array);
@@ -85,11 +89,12 @@ std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_pro
 
 std::string OutcomeToJson(const TurnOutcome& outcome, const std::string& request_digest) {
   json::array tokens;
-  for (const TokenId token : outcome.tokens) tokens.push_back(token);
+  for (const TokenId token : outcome.tokens)
+    tokens.push_back(token);
   json::array reasons;
   for (const KvReason& reason : outcome.reasons)
-    reasons.push_back(json::object{
-        {"code", reason.code}, {"tokens", reason.tokens}, {"detail", reason.detail}});
+    reasons.push_back(
+        json::object{{"code", reason.code}, {"tokens", reason.tokens}, {"detail", reason.detail}});
   const json::object object{
       {"request", request_digest},
       {"turn", outcome.turn.value},
@@ -143,11 +148,13 @@ Result<StoredOutcome> OutcomeFromJson(const std::string& text) {
     return error ? 0 : ms;
   };
   outcome.times = {time("queue"), time("restore"), time("prefill"), time("decode"), 0};
-  if (const json::value* tokens = object.if_contains("tokens"); tokens != nullptr && tokens->is_array())
+  if (const json::value* tokens = object.if_contains("tokens");
+      tokens != nullptr && tokens->is_array())
     for (const json::value& token : tokens->get_array())
       if (token.is_int64()) outcome.tokens.push_back(static_cast<TokenId>(token.get_int64()));
   outcome.completion_tokens = static_cast<int32_t>(outcome.tokens.size());
-  if (const json::value* reasons = object.if_contains("reasons"); reasons != nullptr && reasons->is_array())
+  if (const json::value* reasons = object.if_contains("reasons");
+      reasons != nullptr && reasons->is_array())
     for (const json::value& reason : reasons->get_array())
       if (reason.is_object())
         outcome.reasons.push_back({StringOr(reason.get_object(), "code"),
@@ -162,10 +169,12 @@ std::string RequestDigest(const TurnRequest& request) {
   hash.UpdateField(ItemsToJson(request.messages));
   hash.UpdateField(request.text);
   hash.UpdateU64(request.tokens.size());
-  for (const TokenId token : request.tokens) hash.UpdateU64(static_cast<uint64_t>(token));
+  for (const TokenId token : request.tokens)
+    hash.UpdateU64(static_cast<uint64_t>(token));
   hash.UpdateU64(static_cast<uint64_t>(int64_t{request.max_tokens.value_or(-1)}));
   hash.UpdateU64(request.stop.size());
-  for (const std::string& stop : request.stop) hash.UpdateField(stop);
+  for (const std::string& stop : request.stop)
+    hash.UpdateField(stop);
   hash.UpdateU64(request.ignore_end ? 1 : 0);
   hash.UpdateField(request.params_json);
   return hash.Finish().Hex();

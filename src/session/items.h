@@ -1,5 +1,6 @@
-// The JSON that the log keeps for clients: items of a turn, system items, the acknowledged outcome. Pure.
-// Form of an item: {"role","content"[,"name"][,"raw":true]}; "raw" marks text that went in without a chat template.
+// The JSON that the log keeps for clients: items of a turn, system items, the acknowledged outcome.
+// Pure. Form of an item: {"role","content"[,"name"][,"raw":true]}; "raw" marks text that went in
+// without a chat template.
 #pragma once
 
 #include <span>
@@ -18,10 +19,13 @@ std::string ItemsToJson(std::span<const ChatMessage> items);
 // kCorrupt: not the JSON this module writes.
 Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& json);
 
-// Items of a whole turn: what was asked and the answer. `raw_prompt` is the text of a request without messages.
-std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt, const std::string& answer);
+// Items of a whole turn: what was asked and the answer. `raw_prompt` is the text of a request
+// without messages.
+std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt,
+                          const std::string& answer);
 
-// What a retry with the same idempotency key gets, with the digest of the request that the key stands for.
+// What a retry with the same idempotency key gets, with the digest of the request that the key
+// stands for.
 std::string OutcomeToJson(const TurnOutcome& outcome, const std::string& request_digest);
 struct StoredOutcome {
   TurnOutcome outcome;

@@ -24,13 +24,14 @@ void SessionManager::Begin(const TurnPtr& turn) {
   turn->created_unix_ms = context_.clock.UnixMs();
   std::array<std::byte, 16> entropy;
   context_.random.Fill(entropy);
-  turn->outcome.turn =
-      MakeTurnId(turn->created_unix_ms, {reinterpret_cast<const char*>(entropy.data()), entropy.size()});
+  turn->outcome.turn = MakeTurnId(turn->created_unix_ms,
+                                  {reinterpret_cast<const char*>(entropy.data()), entropy.size()});
   if (!turn->request.seed_given) {
     std::array<std::byte, 8> seed;
     context_.random.Fill(seed);
     uint64_t value = 0;
-    for (const std::byte byte : seed) value = value << 8 | std::to_integer<uint64_t>(byte);
+    for (const std::byte byte : seed)
+      value = value << 8 | std::to_integer<uint64_t>(byte);
     // JSON readers lose bits past 2^53: what is reported must be what can be asked for again.
     turn->request.sampling.seed = value >> 11;
   }
@@ -100,8 +101,8 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
     return;
   }
   if (turn->cancelled || turn->stopping) {
-    Finish(turn, Error(Code::kUnavailable, turn->stopping ? "the server is shutting down"
-                                                          : "the client went away"));
+    Finish(turn, Error(Code::kUnavailable,
+                       turn->stopping ? "the server is shutting down" : "the client went away"));
     return;
   }
   if (auto planned = Plan(turn, std::move(*prepared)); !planned.ok()) {
@@ -115,15 +116,17 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
 Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
   turn->suffix = std::move(prepared.suffix);
   turn->first = turn->session != nullptr && !turn->session->row;
-  if (turn->request.kind != TurnRequest::Kind::kChat) turn->request.text = std::move(prepared.raw_prompt);
+  if (turn->request.kind != TurnRequest::Kind::kChat)
+    turn->request.text = std::move(prepared.raw_prompt);
   const size_t history = turn->session ? turn->session->tokens.size() : 0;
   const size_t prompt = history + turn->suffix.size();
   const auto window = static_cast<size_t>(context_.settings.window_tokens);
   const bool wants_answer = turn->request.max_tokens.value_or(1) > 0;
   if (prompt + (wants_answer ? 1 : 0) > window)
-    return Error(Code::kInvalid, "the prompt does not fit: " + std::to_string(history) +
-                                     " tokens of history and " + std::to_string(turn->suffix.size()) +
-                                     " new ones are more than the window of " + std::to_string(window))
+    return Error(Code::kInvalid,
+                 "the prompt does not fit: " + std::to_string(history) + " tokens of history and " +
+                     std::to_string(turn->suffix.size()) +
+                     " new ones are more than the window of " + std::to_string(window))
         .At(turn->request.kind == TurnRequest::Kind::kChat ? "messages" : "prompt");
   return Ok();
 }
@@ -137,7 +140,8 @@ void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
     session.chain.end_digest = ChainStart(session.owner, context_.engine.info().fingerprint);
   session.stale_rows = std::move(loaded.build.stale_rows);
   session.lost = std::move(loaded.build.reasons);
-  session.file = session.chain.pieces.empty() ? PayloadFileId{} : session.chain.pieces.back().location.file;
+  session.file =
+      session.chain.pieces.empty() ? PayloadFileId{} : session.chain.pieces.back().location.file;
 }
 
 void SessionManager::ReleaseLease(const SessionPtr& session) {

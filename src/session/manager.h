@@ -1,7 +1,7 @@
-// Takes turns through a session: lease, preparation, restore, run, commit, and the storing of KV behind the answer.
-// Also requests without a session, which leave nothing. When a turn may start is decided above, in schedule/.
-// Everything here runs on the core runner and never blocks; see context.h for what blocks where.
-// Destroy it only after the runners of its context have stopped.
+// Takes turns through a session: lease, preparation, restore, run, commit, and the storing of KV
+// behind the answer. Also requests without a session, which leave nothing. When a turn may start is
+// decided above, in schedule/. Everything here runs on the core runner and never blocks; see
+// context.h for what blocks where. Destroy it only after the runners of its context have stopped.
 #pragma once
 
 #include <functional>
@@ -53,8 +53,8 @@ class SessionManager {
   void Preempt(const TurnPtr& turn);
 
   Residency& residency() { return residency_; }
-  void List(const std::string& tenant, const std::string& user, const std::string& after, size_t limit,
-            std::function<void(Result<SessionListing>)> done);
+  void List(const std::string& tenant, const std::string& user, const std::string& after,
+            size_t limit, std::function<void(Result<SessionListing>)> done);
   void Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done);
   void GetTurns(const SessionKey& key, std::function<void(Result<std::vector<TurnRow>>)> done);
   // kConflict while a turn holds the lease.
@@ -93,7 +93,8 @@ class SessionManager {
   std::vector<TokenId> WindowOf(const Turn& turn) const;
   int32_t WindowSize(const Turn& turn) const;
   int32_t MaxNewTokens(const Turn& turn) const;
-  void AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored, const std::vector<KvReason>& lost);
+  void AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored,
+                     const std::vector<KvReason>& lost);
 
   // Commit and settling (turn_commit.cc, settle.cc).
   void Commit(const TurnPtr& turn, RunResult result);
@@ -102,7 +103,8 @@ class SessionManager {
   void SettleKv(const SessionPtr& session);
   void ExportedOn(const SessionPtr& session, Result<std::vector<ExportedPiece>> exported);
   void PiecesStored(const SessionPtr& session, Result<std::vector<PieceRow>> rows);
-  void RowsAdded(const SessionPtr& session, std::vector<PieceRow> rows, Result<std::vector<int64_t>> ids);
+  void RowsAdded(const SessionPtr& session, std::vector<PieceRow> rows,
+                 Result<std::vector<int64_t>> ids);
   void Settled(const SessionPtr& session);
   void DropStaleRows(const SessionPtr& session);
   void RemoveFiles(std::vector<PayloadFileId> files);

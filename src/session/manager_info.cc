@@ -30,8 +30,9 @@ void SessionManager::OverlayLive(SessionInfo& info) const {
   info.running = session.busy;
 }
 
-void SessionManager::List(const std::string& tenant, const std::string& user, const std::string& after,
-                          size_t limit, std::function<void(Result<SessionListing>)> done) {
+void SessionManager::List(const std::string& tenant, const std::string& user,
+                          const std::string& after, size_t limit,
+                          std::function<void(Result<SessionListing>)> done) {
   context_.pool.Post([this, tenant, user, after, limit, done = std::move(done)] {
     auto page = context_.log.ListSessions(tenant, user, after, limit);
     auto listing = std::make_shared<Result<SessionListing>>(SessionListing{});
@@ -48,7 +49,8 @@ void SessionManager::List(const std::string& tenant, const std::string& user, co
     }
     context_.core.Post([this, listing, done] {
       if (listing->ok())
-        for (SessionInfo& info : (*listing)->sessions) OverlayLive(info);
+        for (SessionInfo& info : (*listing)->sessions)
+          OverlayLive(info);
       done(std::move(*listing));
     });
   });
@@ -71,7 +73,8 @@ void SessionManager::Get(const SessionKey& key, std::function<void(Result<Sessio
   });
 }
 
-void SessionManager::GetTurns(const SessionKey& key, std::function<void(Result<std::vector<TurnRow>>)> done) {
+void SessionManager::GetTurns(const SessionKey& key,
+                              std::function<void(Result<std::vector<TurnRow>>)> done) {
   context_.pool.Post([this, key, done = std::move(done)] {
     const auto read = [&]() -> Result<std::vector<TurnRow>> {
       TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
@@ -86,16 +89,18 @@ void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> d
   const SessionPtr session = FindOrAddSession(key);
   if (session->busy || session->deleting) {
     context_.core.Post([done = std::move(done), key] {
-      done(Error(Code::kConflict, "session " + key.Short() + " has a turn in progress; try again after it"));
+      done(Error(Code::kConflict,
+                 "session " + key.Short() + " has a turn in progress; try again after it"));
     });
     return;
   }
   session->deleting = true;
   const auto erase = [this, session, done = std::move(done)] {
     residency_.Evict(session->resident);
-    context_.writer.DeleteSession(session->key, [this, session, done](Result<std::vector<PayloadFileId>> files) {
-      DeletedOn(session, std::move(files), done);
-    });
+    context_.writer.DeleteSession(session->key,
+                                  [this, session, done](Result<std::vector<PayloadFileId>> files) {
+                                    DeletedOn(session, std::move(files), done);
+                                  });
   };
   if (session->settling) {
     session->after_settle.push_back(erase);
@@ -134,16 +139,17 @@ void SessionManager::DeletedOn(const SessionPtr& session, Result<std::vector<Pay
 }
 
 int32_t SessionManager::resident_sessions() const {
-  return static_cast<int32_t>(std::count_if(sessions_.begin(), sessions_.end(), [](const auto& entry) {
-    return entry.second->resident.live();
-  }));
+  return static_cast<int32_t>(
+      std::count_if(sessions_.begin(), sessions_.end(),
+                    [](const auto& entry) { return entry.second->resident.live(); }));
 }
 
 bool SessionManager::CheckIdle() const {
   if (!residency_.CheckConsistent() || settling_ != 0) return false;
   for (const auto& [name, session] : sessions_) {
     const Resident& resident = session->resident;
-    if (session->busy || session->settling || !session->waiting.empty() || resident.pins != 0) return false;
+    if (session->busy || session->settling || !session->waiting.empty() || resident.pins != 0)
+      return false;
     if (resident.live_end > static_cast<TokenPos>(session->tokens.size())) return false;
     if (session->chain.end() > static_cast<TokenPos>(session->tokens.size())) return false;
   }

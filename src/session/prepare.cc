@@ -11,17 +11,18 @@ std::string_view FieldOf(TurnRequest::Kind kind) {
   return kind == TurnRequest::Kind::kChat ? "messages" : "prompt";
 }
 
-// A text that could not fit even if each token were the longest of the vocabulary is refused before it is tokenized:
-// tokenizing 10 MB takes seconds.
+// A text that could not fit even if each token were the longest of the vocabulary is refused before
+// it is tokenized: tokenizing 10 MB takes seconds.
 Status CheckTextFits(const SessionContext& context, const TurnRequest& request) {
   size_t bytes = request.text.size();
-  for (const ChatMessage& message : request.messages) bytes += message.content.size();
+  for (const ChatMessage& message : request.messages)
+    bytes += message.content.size();
   const auto window = static_cast<size_t>(context.settings.window_tokens);
   const auto longest = static_cast<size_t>(std::max(1, context.engine.info().token_bytes_max));
   if (bytes <= window * longest) return Ok();
   return Error(Code::kInvalid, "the prompt has " + std::to_string(bytes) +
-                                   " bytes of text, more than a window of " + std::to_string(window) +
-                                   " tokens can hold; shorten it")
+                                   " bytes of text, more than a window of " +
+                                   std::to_string(window) + " tokens can hold; shorten it")
       .At(std::string(FieldOf(request.kind)));
 }
 
@@ -64,9 +65,10 @@ Result<std::vector<TokenId>> ChatTokens(const SessionContext& context, const Pre
   auto segments = row ? RenderNextTurn(render, items)
                       : RenderFirstTurn(render, items, engine.info().default_system);
   if (!segments.ok()) return std::move(segments).error().At("messages");
-  return TokenizeSegments(
-      [&](std::string_view text, bool special, bool parse) { return engine.Tokenize(text, special, parse); },
-      [&](TokenId token) { return engine.TokenText(token, false).empty(); }, *segments, !row);
+  return TokenizeSegments([&](std::string_view text, bool special,
+                              bool parse) { return engine.Tokenize(text, special, parse); },
+                          [&](TokenId token) { return engine.TokenText(token, false).empty(); },
+                          *segments, !row);
 }
 
 Result<std::vector<TokenId>> SuffixTokens(const SessionContext& context, const PrepareInput& input,
@@ -75,15 +77,16 @@ Result<std::vector<TokenId>> SuffixTokens(const SessionContext& context, const P
     case TurnRequest::Kind::kChat:
       return ChatTokens(context, input, row);
     case TurnRequest::Kind::kText:
-      return context.engine.Tokenize(input.request.text, /*add_special=*/!row, /*parse_special=*/true);
+      return context.engine.Tokenize(input.request.text, /*add_special=*/!row,
+                                     /*parse_special=*/true);
     case TurnRequest::Kind::kTokens:
       return input.request.tokens;
   }
   return Error(Code::kInvalid, "unknown kind of input");
 }
 
-Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context, const PrepareInput& input,
-                                              const SessionRow& row) {
+Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context,
+                                              const PrepareInput& input, const SessionRow& row) {
   const std::string& key = input.request.idempotency_key;
   if (key.empty()) return std::optional<TurnOutcome>();
   auto turn = context.log.FindByIdempotencyKey(row.id, key);
@@ -93,7 +96,8 @@ Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context, con
   }
   TENUTO_ASSIGN(StoredOutcome stored, OutcomeFromJson(turn->outcome_json));
   if (stored.request_digest != input.request_digest)
-    return Error(Code::kConflict, "this Idempotency-Key was used for another request of the session")
+    return Error(Code::kConflict,
+                 "this Idempotency-Key was used for another request of the session")
         .At("Idempotency-Key");
   stored.outcome.turn = turn->id;
   stored.outcome.session = row.key;

@@ -1,5 +1,5 @@
-// What a turn needs before it can be planned: the session from the log, the answer to a retry, the prompt's tokens.
-// Blocking; runs on the pool, touches no core state.
+// What a turn needs before it can be planned: the session from the log, the answer to a retry, the
+// prompt's tokens. Blocking; runs on the pool, touches no core state.
 #pragma once
 
 #include <optional>
@@ -25,7 +25,7 @@ Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKe
 
 struct PrepareInput {
   const TurnRequest& request;
-  bool load = false;        // the session is not in memory
+  bool load = false;              // the session is not in memory
   std::optional<SessionRow> row;  // when it is
   std::string request_digest;
 };
@@ -34,11 +34,11 @@ struct Prepared {
   std::optional<LoadedSession> loaded;
   std::optional<TurnOutcome> replay;  // the turn was acknowledged before
   std::vector<TokenId> suffix;
-  std::string raw_prompt;             // text of a token prompt, for the log
+  std::string raw_prompt;  // text of a token prompt, for the log
 };
 
-// kInvalid with the field at fault: system message changed, prompt that can't fit, template trouble, token ids out of
-// range. kConflict: an idempotency key used for another request.
+// kInvalid with the field at fault: system message changed, prompt that can't fit, template
+// trouble, token ids out of range. kConflict: an idempotency key used for another request.
 Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& input);
 
 }  // namespace tenuto

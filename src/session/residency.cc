@@ -8,7 +8,8 @@ Residency::Residency(Engine& engine, Metrics& metrics)
     : engine_(engine),
       evictions_(metrics.GetCounter("tenuto_evictions_total",
                                     "Idle sequences whose live KV was dropped to make room")) {
-  for (int32_t i = engine.info().sequences - 1; i >= 0; --i) free_.push_back(SeqId{i});
+  for (int32_t i = engine.info().sequences - 1; i >= 0; --i)
+    free_.push_back(SeqId{i});
 }
 
 bool Residency::Reserve(Resident& resident, TokenPos end) {
@@ -47,7 +48,8 @@ void Residency::Settle(Resident& resident, TokenPos live_end) {
 void Residency::Evict(Resident& resident) {
   if (!resident.live()) return;
   if (resident.pins > 0) {
-    // An export still reads it: the sequence stays its own, ordered behind that, but holds nothing any more.
+    // An export still reads it: the sequence stays its own, ordered behind that, but holds nothing
+    // any more.
     engine_.Truncate(resident.seq, 0, nullptr);
     Settle(resident, 0);
     return;

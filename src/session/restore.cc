@@ -48,7 +48,10 @@ class Restore : public std::enable_shared_from_this<Restore> {
  public:
   Restore(const SessionContext& context, std::shared_ptr<BufferPool> buffers, RestoreJob job,
           std::function<void(RestoreResult)> done)
-      : context_(context), buffers_(std::move(buffers)), job_(std::move(job)), done_(std::move(done)) {
+      : context_(context),
+        buffers_(std::move(buffers)),
+        job_(std::move(job)),
+        done_(std::move(done)) {
     result_.end = job_.pieces.empty() ? 0 : job_.pieces.front().range.begin;
   }
 
@@ -73,7 +76,8 @@ class Restore : public std::enable_shared_from_this<Restore> {
       // Sizes are checked before they size a buffer (INV-12).
       if (row.location.bytes <= kPieceHeaderBytes ||
           row.location.bytes > kPieceHeaderBytes + kPieceBytesMax) {
-        outcome.payload = PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
+        outcome.payload =
+            PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
       } else {
         outcome.buffer = self->buffers_->Get(row.location.bytes);
         outcome.payload = ReadPiece(*self->context_.store, row, self->job_.owner,
@@ -123,7 +127,10 @@ class Restore : public std::enable_shared_from_this<Restore> {
     failed_ = true;
     const TokenPos lost = job_.pieces.back().range.end - result_.end;
     Log(LogLevel::kWarn, "kv.dropped",
-        {{"reason", reason}, {"tokens", lost}, {"begin", result_.end}, {"detail", error.message()}});
+        {{"reason", reason},
+         {"tokens", lost},
+         {"begin", result_.end},
+         {"detail", error.message()}});
     result_.reasons.push_back({reason, lost, error.message()});
     for (size_t i = next_import_; i < job_.pieces.size(); ++i)
       result_.bad_rows.push_back(job_.pieces[i].id);
@@ -148,8 +155,10 @@ class Restore : public std::enable_shared_from_this<Restore> {
 
 }  // namespace
 
-std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store, const PieceRow& row,
-                                                               const Digest256& owner, PieceCodec codec,
+std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store,
+                                                               const PieceRow& row,
+                                                               const Digest256& owner,
+                                                               PieceCodec codec,
                                                                std::vector<std::byte>& buffer) {
   const std::span<std::byte> bytes(buffer.data(), row.location.bytes);
   if (auto read = store.Read(row.location, bytes); !read.ok())
@@ -161,7 +170,8 @@ std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& sto
                              row.prefix_begin, row.prefix_end});
   if (mismatch != PieceMismatch::kNone) {
     const std::string reason(MismatchReason(mismatch));
-    return PieceError{reason, Error(Code::kCorrupt, "stored piece has another " + reason + " than its row")};
+    return PieceError{
+        reason, Error(Code::kCorrupt, "stored piece has another " + reason + " than its row")};
   }
   const auto payload = std::span<const std::byte>(bytes).subspan(kPieceHeaderBytes);
   if (payload.size() != header->payload_bytes)
@@ -171,8 +181,8 @@ std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& sto
   return payload;
 }
 
-void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> buffers, RestoreJob job,
-                   std::function<void(RestoreResult)> done) {
+void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> buffers,
+                   RestoreJob job, std::function<void(RestoreResult)> done) {
   const auto restore =
       std::make_shared<Restore>(context, std::move(buffers), std::move(job), std::move(done));
   context.core.Post([restore] { restore->Advance(); });

@@ -1,5 +1,6 @@
-// Brings stored pieces back into a sequence: read, check and import overlap (read and check on the pool, import on the
-// engine). Never fails a request: what can't be used is told, the rest is the caller's to compute (INV-3).
+// Brings stored pieces back into a sequence: read, check and import overlap (read and check on the
+// pool, import on the engine). Never fails a request: what can't be used is told, the rest is the
+// caller's to compute (INV-3).
 #pragma once
 
 #include <functional>
@@ -26,18 +27,20 @@ struct RestoreResult {
 };
 
 // `done` runs on the core runner, never from within this call.
-void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> buffers, RestoreJob job,
-                   std::function<void(RestoreResult)> done);
+void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> buffers,
+                   RestoreJob job, std::function<void(RestoreResult)> done);
 
-// Reads one piece and checks everything that must hold before a byte reaches an engine: header, owner, fingerprint,
-// range, prefix, checksums. Blocking. The value is the payload within `buffer`. On error `reason` is its code of
-// docs/reasons.md.
+// Reads one piece and checks everything that must hold before a byte reaches an engine: header,
+// owner, fingerprint, range, prefix, checksums. Blocking. The value is the payload within `buffer`.
+// On error `reason` is its code of docs/reasons.md.
 struct PieceError {
   std::string reason;
   Error error;
 };
-std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store, const PieceRow& row,
-                                                               const Digest256& owner, PieceCodec codec,
+std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store,
+                                                               const PieceRow& row,
+                                                               const Digest256& owner,
+                                                               PieceCodec codec,
                                                                std::vector<std::byte>& buffer);
 
 }  // namespace tenuto

@@ -1,4 +1,5 @@
-// After the answer: the new KV of a session goes to the store, piece rows follow, what they replace is dropped.
+// After the answer: the new KV of a session goes to the store, piece rows follow, what they replace
+// is dropped.
 #include <algorithm>
 #include <array>
 #include <utility>
@@ -16,7 +17,7 @@ struct StoreJob {
   std::vector<ExportedPiece> exported;
   std::vector<TokenId> tokens;  // of the exported range
   Digest256 begin_digest;
-  PieceHeader common;           // owner, fingerprint, codec, time
+  PieceHeader common;  // owner, fingerprint, codec, time
 };
 
 // Blocking: encodes the headers and appends all pieces with one sync.
@@ -46,7 +47,8 @@ Result<std::vector<PieceRow>> StorePieces(StoreJob& job) {
     rows.push_back(row);
   }
   TENUTO_ASSIGN(const auto locations, job.store.Append(job.file, records));
-  for (size_t i = 0; i < rows.size(); ++i) rows[i].location = locations[i];
+  for (size_t i = 0; i < rows.size(); ++i)
+    rows[i].location = locations[i];
   return rows;
 }
 
@@ -72,11 +74,14 @@ void SessionManager::SettleKv(const SessionPtr& session) {
                          });
 }
 
-void SessionManager::ExportedOn(const SessionPtr& session, Result<std::vector<ExportedPiece>> exported) {
+void SessionManager::ExportedOn(const SessionPtr& session,
+                                Result<std::vector<ExportedPiece>> exported) {
   --session->resident.pins;
   if (!exported.ok() || exported->empty()) {
-    if (!exported.ok()) PiecesStored(session, std::move(exported).error());
-    else Settled(session);
+    if (!exported.ok())
+      PiecesStored(session, std::move(exported).error());
+    else
+      Settled(session);
     return;
   }
   const auto begin = static_cast<size_t>(exported->front().range.begin);
@@ -91,11 +96,11 @@ void SessionManager::ExportedOn(const SessionPtr& session, Result<std::vector<Ex
   common.owner = session->owner;
   common.fingerprint = context_.engine.info().fingerprint;
   common.created_unix_ms = context_.clock.UnixMs();
-  auto job = std::make_shared<StoreJob>(StoreJob{
-      *context_.store, session->file, std::move(*exported),
-      std::vector<TokenId>(session->tokens.begin() + static_cast<long>(begin),
-                           session->tokens.begin() + static_cast<long>(end)),
-      session->chain.end_digest, common});
+  auto job = std::make_shared<StoreJob>(
+      StoreJob{*context_.store, session->file, std::move(*exported),
+               std::vector<TokenId>(session->tokens.begin() + static_cast<long>(begin),
+                                    session->tokens.begin() + static_cast<long>(end)),
+               session->chain.end_digest, common});
   context_.pool.Post([this, session, job] {
     auto rows = std::make_shared<Result<std::vector<PieceRow>>>(StorePieces(*job));
     context_.core.Post([this, session, rows] { PiecesStored(session, std::move(*rows)); });
@@ -107,16 +112,19 @@ void SessionManager::PiecesStored(const SessionPtr& session, Result<std::vector<
     // The turn is acknowledged and safe; it is only its KV that will be computed again.
     counters_.kv_store_failures.Add();
     Log(LogLevel::kWarn, "kv.not_stored",
-        {{"session", session->key.Full()}, {"code", CodeName(rows.error().code())}, {"detail", rows.error().message()}});
+        {{"session", session->key.Full()},
+         {"code", CodeName(rows.error().code())},
+         {"detail", rows.error().message()}});
     session->file = PayloadFileId{};
     Settled(session);
     return;
   }
   session->file = rows->back().location.file;
-  context_.writer.AddPieces(session->row->id, *rows,
-                            [this, session, stored = *rows](Result<std::vector<int64_t>> ids) mutable {
-                              RowsAdded(session, std::move(stored), std::move(ids));
-                            });
+  context_.writer.AddPieces(
+      session->row->id, *rows,
+      [this, session, stored = *rows](Result<std::vector<int64_t>> ids) mutable {
+        RowsAdded(session, std::move(stored), std::move(ids));
+      });
 }
 
 void SessionManager::RowsAdded(const SessionPtr& session, std::vector<PieceRow> rows,
@@ -148,15 +156,18 @@ void SessionManager::Settled(const SessionPtr& session) {
   --settling_;
   DropStaleRows(session);
   const auto after = std::exchange(session->after_settle, {});
-  for (const auto& task : after) task();
+  for (const auto& task : after)
+    task();
   // A turn that ended meanwhile has more to store.
   const TokenPos end =
       std::min(session->resident.live_end, static_cast<TokenPos>(session->tokens.size()) - 1);
-  if (!session->busy && session->resident.live() && session->chain.end() < end && session->file.value != 0)
+  if (!session->busy && session->resident.live() && session->chain.end() < end &&
+      session->file.value != 0)
     SettleKv(session);
   if (settling_ == 0) {
     const auto waiting = std::exchange(when_settled_, {});
-    for (const auto& task : waiting) task();
+    for (const auto& task : waiting)
+      task();
   }
 }
 

@@ -1,5 +1,5 @@
-// The state of one turn and of what it runs on, between admission and the end. Plain state, no behaviour; belongs to
-// the core runner. Internal to session/ and schedule/.
+// The state of one turn and of what it runs on, between admission and the end. Plain state, no
+// behaviour; belongs to the core runner. Internal to session/ and schedule/.
 #pragma once
 
 #include <deque>
@@ -31,14 +31,15 @@ struct Session {
   PayloadFileId file;               // where pieces are appended; 0: a new file
   Resident resident;
   bool busy = false;
-  bool settling = false;            // KV of a finished turn is being stored
+  bool settling = false;  // KV of a finished turn is being stored
   bool deleting = false;
-  std::deque<TurnPtr> waiting;      // turns that want the lease
+  std::deque<TurnPtr> waiting;  // turns that want the lease
   std::vector<std::function<void()>> after_settle;
 };
 using SessionPtr = std::shared_ptr<Session>;
 
-// KV left behind by a request without a session: reused by the next one of the same identity that starts alike.
+// KV left behind by a request without a session: reused by the next one of the same identity that
+// starts alike.
 struct Anonymous {
   std::string identity;
   std::vector<TokenId> tokens;  // what [0, live_end) was computed from
@@ -75,7 +76,8 @@ struct Turn {
   bool stopping = false;   // the server is going down
   bool pinned = false;     // holds a pin on its resident: between Admit and the end of its run
   uint64_t admitted_order = 0;
-  SeqId copy_from;         // a live sequence that starts alike, whose prefix is shared at the start of the run
+  SeqId copy_from;  // a live sequence that starts alike, whose prefix is shared at the start of the
+                    // run
   TokenPos copy_end = 0;
 
   int64_t created_unix_ms = 0;

@@ -33,7 +33,8 @@ void SessionManager::FillOutcome(Turn& turn, const RunResult& result) {
   outcome.completion_tokens = static_cast<int32_t>(result.answer.size());
   outcome.times.prefill += static_cast<double>(result.times.prefill_ns) * 1e-6;
   outcome.times.decode += static_cast<double>(result.times.decode_ns) * 1e-6;
-  outcome.window_turns = turn.session ? static_cast<int32_t>(turn.session->row ? turn.session->row->turns : 0) + 1 : 1;
+  outcome.window_turns =
+      turn.session ? static_cast<int32_t>(turn.session->row ? turn.session->row->turns : 0) + 1 : 1;
   outcome.window_tokens = outcome.prompt_tokens + outcome.completion_tokens;
   outcome.window_limit = context_.settings.window_tokens;
   counters_.answer_tokens.Add(static_cast<uint64_t>(outcome.completion_tokens));
@@ -59,7 +60,8 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   row.finish_reason = turn->outcome.finish_reason;
   row.incomplete = turn->outcome.incomplete;
   row.idempotency_key = turn->request.idempotency_key;
-  if (!row.idempotency_key.empty()) row.outcome_json = OutcomeToJson(turn->outcome, turn->request_digest);
+  if (!row.idempotency_key.empty())
+    row.outcome_json = OutcomeToJson(turn->outcome, turn->request_digest);
   row.created_unix_ms = turn->created_unix_ms;
   row.completed_unix_ms = context_.clock.UnixMs();
   context_.writer.Commit(std::move(commit),
@@ -68,20 +70,23 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
                          });
 }
 
-void SessionManager::Committed(const TurnPtr& turn, const RunResult& result, Result<int64_t> committed) {
+void SessionManager::Committed(const TurnPtr& turn, const RunResult& result,
+                               Result<int64_t> committed) {
   const SessionPtr session = turn->session;
   const int64_t now_ns = context_.clock.MonotonicNs();
   const int64_t commit_ns = now_ns - turn->commit_started_ns;
   counters_.commit_seconds.Observe(static_cast<double>(commit_ns) * 1e-9);
   turn->outcome.times.commit = static_cast<double>(commit_ns) * 1e-6;
   if (!committed.ok()) {
-    // What the log holds is the truth: read it again with the next turn, and drop KV of tokens it may not have.
+    // What the log holds is the truth: read it again with the next turn, and drop KV of tokens it
+    // may not have.
     const bool pinned = turn->pinned;
     Unpin(*turn);
     if (pinned) residency_.Evict(session->resident);
     session->loaded = false;
     Log(LogLevel::kError, "turn.commit_failed",
-        {{"turn", turn->outcome.turn.value}, {"code", CodeName(committed.error().code())},
+        {{"turn", turn->outcome.turn.value},
+         {"code", CodeName(committed.error().code())},
          {"detail", committed.error().message()}});
     Finish(turn, std::move(committed).error().With("the turn could not be stored"));
     return;

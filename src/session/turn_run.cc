@@ -14,9 +14,10 @@ namespace {
 constexpr TokenPos kSharedPrefixMin = 32;
 
 TokenPos CommonPrefix(const Anonymous& held, std::span<const TokenId> tokens) {
-  const auto end = std::min({static_cast<size_t>(held.resident.live_end), held.tokens.size(), tokens.size()});
-  const auto mismatch = std::mismatch(held.tokens.begin(), held.tokens.begin() + static_cast<long>(end),
-                                      tokens.begin());
+  const auto end =
+      std::min({static_cast<size_t>(held.resident.live_end), held.tokens.size(), tokens.size()});
+  const auto mismatch = std::mismatch(held.tokens.begin(),
+                                      held.tokens.begin() + static_cast<long>(end), tokens.begin());
   return static_cast<TokenPos>(mismatch.first - held.tokens.begin());
 }
 
@@ -47,8 +48,9 @@ int32_t SessionManager::MaxNewTokens(const Turn& turn) const {
 bool SessionManager::Admit(const TurnPtr& turn) {
   TENUTO_CHECK(turn->phase == TurnPhase::kReady);
   const int32_t size = WindowSize(*turn);
-  const TokenPos end = std::min(context_.settings.window_tokens,
-                                size + std::min(MaxNewTokens(*turn), context_.settings.answer_reserve_tokens));
+  const TokenPos end =
+      std::min(context_.settings.window_tokens,
+               size + std::min(MaxNewTokens(*turn), context_.settings.answer_reserve_tokens));
   if (turn->session) {
     if (!residency_.Reserve(turn->session->resident, end)) return false;
   } else if (!AdmitAnonymous(turn, end)) {
@@ -60,7 +62,8 @@ bool SessionManager::Admit(const TurnPtr& turn) {
   turn->admitted_ns = context_.clock.MonotonicNs();
   if (turn->preemptions == 0)
     turn->outcome.times.queue = static_cast<double>(turn->admitted_ns - turn->submitted_ns) * 1e-6;
-  // Idle sequences slow a unified cache for everyone (docs/decisions/0002): bringing them back costs less.
+  // Idle sequences slow a unified cache for everyone (docs/decisions/0002): bringing them back
+  // costs less.
   residency_.TrimIdle(context_.settings.resident_idle_tokens, turn->resident());
   return true;
 }
@@ -78,9 +81,11 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
     }
   }
   const bool rewinds = context_.engine.info().range_export;
-  // Mostly the same: the conversation goes on, or its last message was edited. Else leave the other one its KV.
+  // Mostly the same: the conversation goes on, or its last message was edited. Else leave the other
+  // one its KV.
   const bool take = best && best->resident.pins == 0 &&
-                    (best_shared == best->resident.live_end || (rewinds && 2 * best_shared >= best->resident.live_end));
+                    (best_shared == best->resident.live_end ||
+                     (rewinds && 2 * best_shared >= best->resident.live_end));
   if (take) {
     if (!residency_.Reserve(best->resident, std::max(end, best->resident.live_end))) return false;
     best->resident.live_end = best_shared;
@@ -102,9 +107,10 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
     turn->copy_from = best->resident.seq;
     turn->copy_end = std::min(best_shared, WindowSize(*turn) - 1);
     // The copy is ordered before anything else that is asked of either sequence from here on.
-    context_.engine.CopyPrefix(turn->copy_from, fresh->resident.seq, turn->copy_end, [turn](Status status) {
-      if (!status.ok()) turn->copy_end = 0;
-    });
+    context_.engine.CopyPrefix(turn->copy_from, fresh->resident.seq, turn->copy_end,
+                               [turn](Status status) {
+                                 if (!status.ok()) turn->copy_end = 0;
+                               });
   }
   return true;
 }
@@ -126,11 +132,12 @@ void SessionManager::CopyPrefixThenStart(const TurnPtr& turn) {
     return;
   }
   // A no-op on the same sequence whose answer comes after the copy's.
-  context_.engine.Truncate(turn->anonymous->resident.seq, turn->copy_end, [this, turn](const Status&) {
-    turn->copy_from = SeqId{};
-    AccountPrompt(*turn, turn->copy_end, 0, {});
-    Start(turn, turn->copy_end);
-  });
+  context_.engine.Truncate(turn->anonymous->resident.seq, turn->copy_end,
+                           [this, turn](const Status&) {
+                             turn->copy_from = SeqId{};
+                             AccountPrompt(*turn, turn->copy_end, 0, {});
+                             Start(turn, turn->copy_end);
+                           });
 }
 
 void SessionManager::RestoreSession(const TurnPtr& turn) {
@@ -161,10 +168,12 @@ void SessionManager::RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResul
   const int64_t restore_ns = context_.clock.MonotonicNs() - turn->admitted_ns;
   if (result.end > live) {
     counters_.restore_seconds.Observe(static_cast<double>(restore_ns) * 1e-9);
-    if (turn->preemptions == 0) turn->outcome.times.restore = static_cast<double>(restore_ns) * 1e-6;
+    if (turn->preemptions == 0)
+      turn->outcome.times.restore = static_cast<double>(restore_ns) * 1e-6;
   }
   if (!result.bad_rows.empty()) {
-    session.stale_rows.insert(session.stale_rows.end(), result.bad_rows.begin(), result.bad_rows.end());
+    session.stale_rows.insert(session.stale_rows.end(), result.bad_rows.begin(),
+                              result.bad_rows.end());
     CutChain(session.chain, result.end, session.owner, context_.engine.info().fingerprint);
     if (session.chain.pieces.empty()) session.file = PayloadFileId{};
   }
@@ -225,7 +234,8 @@ RunListener SessionManager::ListenerFor(const TurnPtr& turn) {
   RunListener listener;
   listener.on_chunk = [turn, prompt = WindowSize(*turn)](const RunChunk& chunk) {
     // The first token proves that the whole prompt is live: others may share it from now on.
-    if (turn->anonymous) turn->anonymous->resident.live_end = std::max(turn->anonymous->resident.live_end, prompt);
+    if (turn->anonymous)
+      turn->anonymous->resident.live_end = std::max(turn->anonymous->resident.live_end, prompt);
     turn->text += chunk.text;
     if (turn->sink.on_chunk) turn->sink.on_chunk(chunk);
   };
@@ -265,7 +275,8 @@ void SessionManager::Unpin(Turn& turn) {
 }
 
 // The turn leaves no trace in the log; what is live of the history stays live.
-void SessionManager::EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end, Result<TurnOutcome> outcome) {
+void SessionManager::EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end,
+                                      Result<TurnOutcome> outcome) {
   if (turn->pinned) {
     Resident& resident = turn->resident();
     if (turn->session) {
@@ -303,7 +314,8 @@ void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
   const bool ended_early =
       result->reason == FinishReason::kCancelled || result->reason == FinishReason::kPreempted;
   const bool keep = turn->session && !(ended_early && result->answer.empty()) &&
-                    !(ended_early && turn->cancelled && !turn->stopping && !context_.settings.commit_on_disconnect);
+                    !(ended_early && turn->cancelled && !turn->stopping &&
+                      !context_.settings.commit_on_disconnect);
   turn->outcome.incomplete = ended_early;
   FillOutcome(*turn, *result);
   if (keep) {
@@ -312,12 +324,14 @@ void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
   }
   if (turn->anonymous) {
     turn->anonymous->tokens.resize(static_cast<size_t>(WindowSize(*turn)) - turn->answered.size());
-    turn->anonymous->tokens.insert(turn->anonymous->tokens.end(), result->answer.begin(), result->answer.end());
+    turn->anonymous->tokens.insert(turn->anonymous->tokens.end(), result->answer.begin(),
+                                   result->answer.end());
   }
   if (ended_early && !turn->stopping) {
     EndWithoutCommit(turn, result->kv_end, Error(Code::kUnavailable, "the client went away"));
   } else if (ended_early && result->answer.empty()) {
-    EndWithoutCommit(turn, result->kv_end, Error(Code::kUnavailable, "the server is shutting down"));
+    EndWithoutCommit(turn, result->kv_end,
+                     Error(Code::kUnavailable, "the server is shutting down"));
   } else {
     EndWithoutCommit(turn, result->kv_end, turn->outcome);
   }

@@ -1,4 +1,5 @@
-// A turn as it is asked for and as it is answered: what serve/ and session/ say to each other. Plain values.
+// A turn as it is asked for and as it is answered: what serve/ and session/ say to each other.
+// Plain values.
 #pragma once
 
 #include <cstdint>
@@ -24,8 +25,9 @@ struct TurnRequest {
   // Exactly one of these three is the input.
   enum class Kind : uint8_t { kChat, kText, kTokens };
   Kind kind = Kind::kChat;
-  std::vector<ChatMessage> messages;  // with a session: the new turn only, perhaps led by the first turn's system items
-  std::string text;                   // raw text, tokenized with special tokens parsed
+  std::vector<ChatMessage>
+      messages;  // with a session: the new turn only, perhaps led by the first turn's system items
+  std::string text;  // raw text, tokenized with special tokens parsed
   std::vector<TokenId> tokens;
 
   SamplingParams sampling;
@@ -33,13 +35,14 @@ struct TurnRequest {
   std::optional<int32_t> max_tokens;  // none: until the window is full; 0 allowed: prefill only
   std::vector<std::string> stop;
   bool ignore_end = false;
-  std::string idempotency_key;        // needs a session
-  std::string params_json = "{}";     // as resolved, for the log
+  std::string idempotency_key;     // needs a session
+  std::string params_json = "{}";  // as resolved, for the log
 };
 
 // Why tokens of a prompt were computed again. The closed list is in docs/reasons.md.
 struct KvReason {
-  std::string code;  // new tail missing corrupt io fingerprint config prefix owner version state policy window
+  std::string code;  // new tail missing corrupt io fingerprint config prefix owner version state
+                     // policy window
   int32_t tokens = 0;
   std::string detail;
 };
@@ -55,7 +58,7 @@ struct TurnOutcome {
   std::vector<TokenId> tokens;  // the answer's tokens
   std::string finish_reason;    // "stop", "length", "cancelled", "shutdown"
   std::string stop_string;
-  bool replayed = false;        // an earlier answer, found by its idempotency key
+  bool replayed = false;  // an earlier answer, found by its idempotency key
   bool incomplete = false;
   uint64_t seed = 0;
 
@@ -64,21 +67,22 @@ struct TurnOutcome {
   int32_t reused = 0, restored = 0, recomputed = 0;  // their sum is prompt_tokens
   std::vector<KvReason> reasons;
 
-  int32_t window_turns = 0, window_tokens = 0, window_limit = 0, archived_turns = 0, trimmed_turns = 0;
+  int32_t window_turns = 0, window_tokens = 0, window_limit = 0, archived_turns = 0,
+          trimmed_turns = 0;
   TurnTimes times;
 };
 
 // Callbacks on the core runner; none after on_done.
 struct TurnSink {
-  std::function<void(const RunChunk&)> on_chunk;                      // text of the answer as it comes
-  std::function<void(int32_t prefilled, int32_t total)> on_prefill;   // progress; may be empty
-  std::function<void(Result<TurnOutcome>)> on_done;                   // after the commit (INV-2)
+  std::function<void(const RunChunk&)> on_chunk;  // text of the answer as it comes
+  std::function<void(int32_t prefilled, int32_t total)> on_prefill;  // progress; may be empty
+  std::function<void(Result<TurnOutcome>)> on_done;                  // after the commit (INV-2)
 };
 
 struct SessionInfo {
   SessionRow row;
-  int32_t live_tokens = 0;      // KV in the engine now
-  int32_t stored_tokens = 0;    // KV on disk that matches the log
+  int32_t live_tokens = 0;    // KV in the engine now
+  int32_t stored_tokens = 0;  // KV on disk that matches the log
   uint64_t stored_bytes = 0;
   bool running = false;
 };

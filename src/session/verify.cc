@@ -20,7 +20,8 @@ double LargestDifference(const Probes& a, const Probes& b) {
   double largest = 0;
   for (size_t i = 0; i < a.size(); ++i)
     for (size_t j = 0; j < a[i].size(); ++j) {
-      const double difference = std::abs(static_cast<double>(a[i][j]) - static_cast<double>(b[i][j]));
+      const double difference =
+          std::abs(static_cast<double>(a[i][j]) - static_cast<double>(b[i][j]));
       // A NaN on one side is as far away as can be.
       if (!(difference <= largest)) largest = std::isnan(difference) ? HUGE_VAL : difference;
     }
@@ -55,10 +56,12 @@ class Verifier {
     TENUTO_TRY(executor_.Truncate(kStored, 0));
     report_.restored_difference = LargestDifference(restored, single);
     report_.recompute_difference =
-        std::max({LargestDifference(large, small), LargestDifference(large, single), LargestDifference(small, single)});
+        std::max({LargestDifference(large, small), LargestDifference(large, single),
+                  LargestDifference(small, single)});
     for (const auto& logits : single)
       for (const float logit : logits)
-        report_.logit_magnitude = std::max(report_.logit_magnitude, std::abs(static_cast<double>(logit)));
+        report_.logit_magnitude =
+            std::max(report_.logit_magnitude, std::abs(static_cast<double>(logit)));
     return report_;
   }
 
@@ -70,7 +73,8 @@ class Verifier {
   Status Load(TokenLog& log, const SessionKey& key) {
     TENUTO_ASSIGN(const SessionRow row, log.FindSession(key));
     if (row.vocabulary != executor_.info().vocabulary)
-      return Error(Code::kConflict, "session " + key.Short() + " was written with another model's vocabulary");
+      return Error(Code::kConflict,
+                   "session " + key.Short() + " was written with another model's vocabulary");
     TENUTO_ASSIGN(const auto turns, log.ReadTurns(row.id, row.head));
     for (const TurnRow& turn : turns) {
       tokens_.insert(tokens_.end(), turn.prompt.begin(), turn.prompt.end());
@@ -85,8 +89,9 @@ class Verifier {
     report_.piece_bytes = chain_.bytes();
     report_.unusable = std::move(build.reasons);
     if (chain_.end() >= executor_.info().cells)
-      return Error(Code::kExhausted, "the session has " + std::to_string(chain_.end()) +
-                                         " stored tokens, more than the KV cells of this engine; give -c");
+      return Error(Code::kExhausted,
+                   "the session has " + std::to_string(chain_.end()) +
+                       " stored tokens, more than the KV cells of this engine; give -c");
     return Ok();
   }
 
@@ -94,7 +99,8 @@ class Verifier {
     for (const PieceRow& row : chain_.pieces) {
       auto read = Read(row);
       if (const auto* bad = std::get_if<PieceError>(&read)) {
-        report_.unusable.push_back({bad->reason, chain_.end() - row.range.begin, bad->error.message()});
+        report_.unusable.push_back(
+            {bad->reason, chain_.end() - row.range.begin, bad->error.message()});
         ++report_.damaged_pieces;
         return Ok();
       }
@@ -105,7 +111,8 @@ class Verifier {
   }
 
   std::variant<std::span<const std::byte>, PieceError> Read(const PieceRow& row) {
-    if (row.location.bytes <= kPieceHeaderBytes || row.location.bytes > kPieceHeaderBytes + kPieceBytesMax)
+    if (row.location.bytes <= kPieceHeaderBytes ||
+        row.location.bytes > kPieceHeaderBytes + kPieceBytesMax)
       return PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
     buffer_.resize(row.location.bytes);
     return ReadPiece(store_, row, owner_, executor_.info().codec, buffer_);
@@ -125,7 +132,8 @@ class Verifier {
 
   void ChoosePositions() {
     std::set<TokenPos> chosen;
-    for (const int quarter : {1, 2, 3, 4}) chosen.insert(std::max(1, imported_end_ * quarter / 4));
+    for (const int quarter : {1, 2, 3, 4})
+      chosen.insert(std::max(1, imported_end_ * quarter / 4));
     report_.positions.assign(chosen.begin(), chosen.end());
   }
 
@@ -156,7 +164,8 @@ class Verifier {
         batch.push_back({kScratch, p, TokenAt(p), probe});
       }
       TENUTO_TRY(executor_.Forward(batch));
-      for (size_t i = 0; i < outputs; ++i) Keep(probes, i);
+      for (size_t i = 0; i < outputs; ++i)
+        Keep(probes, i);
     }
     TENUTO_TRY(executor_.Truncate(kScratch, 0));
     return probes;
@@ -167,7 +176,8 @@ class Verifier {
     const int32_t batch_tokens = executor_.batch_tokens_max();
     for (TokenPos at = 0; at < end; at += batch_tokens) {
       batch.clear();
-      for (TokenPos p = at; p < std::min(end, at + batch_tokens); ++p) batch.push_back({seq, p, TokenAt(p), false});
+      for (TokenPos p = at; p < std::min(end, at + batch_tokens); ++p)
+        batch.push_back({seq, p, TokenAt(p), false});
       TENUTO_TRY(executor_.Forward(batch));
     }
     return Ok();
@@ -194,7 +204,8 @@ class Verifier {
 
 }  // namespace
 
-Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store, const SessionKey& key,
+Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store,
+                                   const SessionKey& key,
                                    const std::function<void(const std::string&)>& progress) {
   return Verifier(executor, store, key, progress).Run(log, key);
 }

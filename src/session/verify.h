@@ -1,5 +1,6 @@
-// Proves that a session's stored KV is what its log says: the bytes survive import and export unchanged, and the
-// logits that come from them are those of a recompute. Blocking, on an executor of its own.
+// Proves that a session's stored KV is what its log says: the bytes survive import and export
+// unchanged, and the logits that come from them are those of a recompute. Blocking, on an executor
+// of its own.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,7 @@ namespace tenuto {
 
 struct VerifyReport {
   int32_t log_tokens = 0;
-  int32_t stored_tokens = 0;       // usable for this engine
+  int32_t stored_tokens = 0;  // usable for this engine
   int32_t pieces = 0;
   uint64_t piece_bytes = 0;
   int32_t pieces_unequal = 0;      // exported again with other bytes
@@ -25,17 +26,20 @@ struct VerifyReport {
 
   std::vector<TokenPos> positions;  // where logits were compared
   double restored_difference = 0;   // largest |logit(restored) - logit(recomputed)|
-  double recompute_difference = 0;  // largest among recomputes that were cut into batches differently
-  double logit_magnitude = 0;       // largest |logit|, for scale
+  double recompute_difference =
+      0;                       // largest among recomputes that were cut into batches differently
+  double logit_magnitude = 0;  // largest |logit|, for scale
 
   double bound() const { return 2 * recompute_difference; }
   bool bytes_equal() const { return pieces_unequal == 0 && damaged_pieces == 0; }
   bool logits_equal() const { return restored_difference <= bound(); }
 };
 
-// `progress` is told what is being done; may be empty. kNotFound: no such session; kConflict: another vocabulary;
-// kExhausted: the executor's cells don't hold the session; kCorrupt, kIo from the log.
-Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store, const SessionKey& key,
+// `progress` is told what is being done; may be empty. kNotFound: no such session; kConflict:
+// another vocabulary; kExhausted: the executor's cells don't hold the session; kCorrupt, kIo from
+// the log.
+Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store,
+                                   const SessionKey& key,
                                    const std::function<void(const std::string&)>& progress);
 
 }  // namespace tenuto

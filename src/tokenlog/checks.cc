@@ -18,8 +18,9 @@ bool IsTurnId(const std::string& id) {
 
 Status CheckTokens(const std::vector<TokenId>& tokens, const char* what) {
   if (tokens.size() > kTurnTokensMax)
-    return Error(Code::kInvalid, std::string(what) + " of a turn has " + std::to_string(tokens.size()) +
-                                     " tokens; the log takes at most " + std::to_string(kTurnTokensMax));
+    return Error(Code::kInvalid,
+                 std::string(what) + " of a turn has " + std::to_string(tokens.size()) +
+                     " tokens; the log takes at most " + std::to_string(kTurnTokensMax));
   if (std::any_of(tokens.begin(), tokens.end(), [](TokenId token) { return token < 0; }))
     return Error(Code::kInvalid, std::string(what) + " of a turn has a token id below 0");
   return Ok();
@@ -74,19 +75,22 @@ Status CheckPieceRow(const PieceRow& piece) {
 Status JudgeCommit(const TurnCommit& commit, const SessionRow* session) {
   if (session == nullptr) {
     if (commit.expected_head.empty()) return Ok();
-    return Error(Code::kConflict, "the session does not exist (any more); expected its head to be " +
-                                      commit.expected_head.value);
+    return Error(Code::kConflict,
+                 "the session does not exist (any more); expected its head to be " +
+                     commit.expected_head.value);
   }
   if (session->head != commit.expected_head)
     return Error(Code::kConflict, "the session's head is " + Named(session->head) + ", not " +
-                                      Named(commit.expected_head) + ": another turn was committed first");
+                                      Named(commit.expected_head) +
+                                      ": another turn was committed first");
   if (session->lease_epoch > commit.lease_epoch)
     return Error(Code::kConflict, "another writer (lease epoch " +
                                       std::to_string(session->lease_epoch) +
                                       ") took the session over; this one has epoch " +
                                       std::to_string(commit.lease_epoch));
   if (session->vocabulary != commit.vocabulary)
-    return Error(Code::kInvalid, "the session was written with another vocabulary than this model's");
+    return Error(Code::kInvalid,
+                 "the session was written with another vocabulary than this model's");
   return Ok();
 }
 
@@ -99,7 +103,8 @@ Error DuplicateIdempotencyKey() {
 }
 
 Error MissingParent(const TurnCommit& commit) {
-  return Error(Code::kInvalid, "parent turn " + commit.turn.parent.value + " is not in the session");
+  return Error(Code::kInvalid,
+               "parent turn " + commit.turn.parent.value + " is not in the session");
 }
 
 Error NoSuchSession(const std::string& name) {
@@ -111,8 +116,9 @@ Error NoSuchTurn(const std::string& what) {
 }
 
 Error BrokenLine(const TurnId& at) {
-  return Error(Code::kCorrupt, "the token log is damaged: the line of turns breaks at turn " + at.value +
-                                   "; stop the server, keep a copy of the store and restore it from a backup");
+  return Error(Code::kCorrupt,
+               "the token log is damaged: the line of turns breaks at turn " + at.value +
+                   "; stop the server, keep a copy of the store and restore it from a backup");
 }
 
 }  // namespace tenuto

@@ -1,5 +1,5 @@
-// What every TokenLog checks before it stores a row, and the verdict on a commit: one place, so that the stores agree.
-// Pure functions.
+// What every TokenLog checks before it stores a row, and the verdict on a commit: one place, so
+// that the stores agree. Pure functions.
 #pragma once
 
 #include "base/limits.h"
@@ -8,12 +8,13 @@
 
 namespace tenuto {
 
-// Limits of one row. A turn is bounded by the window and by the request body; these stop what is far beyond both.
-inline constexpr size_t kTurnTokensMax = 4 * 1024 * 1024;    // prompt, and answer
-inline constexpr size_t kTurnJsonBytesMax = 64 * kMiB;       // each JSON column
-inline constexpr size_t kTurnIdBytesMax = 64;                // [A-Za-z0-9_-]
+// Limits of one row. A turn is bounded by the window and by the request body; these stop what is
+// far beyond both.
+inline constexpr size_t kTurnTokensMax = 4 * 1024 * 1024;  // prompt, and answer
+inline constexpr size_t kTurnJsonBytesMax = 64 * kMiB;     // each JSON column
+inline constexpr size_t kTurnIdBytesMax = 64;              // [A-Za-z0-9_-]
 inline constexpr size_t kFinishReasonBytesMax = 64;
-inline constexpr size_t kSessionPageMax = 1000;              // rows that one ListSessions returns at most
+inline constexpr size_t kSessionPageMax = 1000;  // rows that one ListSessions returns at most
 
 // The shape of a commit: key, ids, sizes, token ids >= 0. kInvalid.
 Status CheckTurnCommit(const TurnCommit& commit);
@@ -21,15 +22,15 @@ Status CheckTurnCommit(const TurnCommit& commit);
 // The shape of a piece row: kind, range, file and place. kInvalid.
 Status CheckPieceRow(const PieceRow& piece);
 
-// Compare-and-swap on head and lease epoch (INV-13) against the session as stored; null: there is none.
-// kConflict; kInvalid when the session was written with another vocabulary.
+// Compare-and-swap on head and lease epoch (INV-13) against the session as stored; null: there is
+// none. kConflict; kInvalid when the session was written with another vocabulary.
 Status JudgeCommit(const TurnCommit& commit, const SessionRow* session);
 
-Error DuplicateTurn(const TurnCommit& commit);       // kConflict
-Error DuplicateIdempotencyKey();                     // kConflict
-Error MissingParent(const TurnCommit& commit);       // kInvalid
-Error NoSuchSession(const std::string& name);        // kNotFound
-Error NoSuchTurn(const std::string& what);           // kNotFound
-Error BrokenLine(const TurnId& at);                  // kCorrupt
+Error DuplicateTurn(const TurnCommit& commit);  // kConflict
+Error DuplicateIdempotencyKey();                // kConflict
+Error MissingParent(const TurnCommit& commit);  // kInvalid
+Error NoSuchSession(const std::string& name);   // kNotFound
+Error NoSuchTurn(const std::string& what);      // kNotFound
+Error BrokenLine(const TurnId& at);             // kCorrupt
 
 }  // namespace tenuto

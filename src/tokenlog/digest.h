@@ -1,6 +1,7 @@
-// The digest chain over a line of turns: each turn's digest covers its content and the digest of its parent, the first
-// one the session's full name. So a row that was changed, swapped with another session's or left out shows at reading
-// (docs/formats/tokenlog.md, "Turn digest"). Pure functions.
+// The digest chain over a line of turns: each turn's digest covers its content and the digest of
+// its parent, the first one the session's full name. So a row that was changed, swapped with
+// another session's or left out shows at reading (docs/formats/tokenlog.md, "Turn digest"). Pure
+// functions.
 #pragma once
 
 #include "base/ids.h"

@@ -1,6 +1,7 @@
-// The token log: sessions, their turns with exact token ids, and the rows that name KV pieces. The truth (INV-1).
-// Speaks sessions, turns and tokens, never SQL. docs/formats/tokenlog.md has what is stored.
-// All calls block; the caller picks the thread. Thread-safe. Writes are durable when a call returns.
+// The token log: sessions, their turns with exact token ids, and the rows that name KV pieces. The
+// truth (INV-1). Speaks sessions, turns and tokens, never SQL. docs/formats/tokenlog.md has what is
+// stored. All calls block; the caller picks the thread. Thread-safe. Writes are durable when a call
+// returns.
 #pragma once
 
 #include <cstdint>
@@ -22,32 +23,35 @@ struct SessionRow {
   SessionKey key;
   int64_t created_unix_ms = 0;
   int64_t updated_unix_ms = 0;
-  TurnId head;                // empty: no turn yet
-  uint64_t lease_epoch = 0;   // of the last writer
-  Digest256 vocabulary;       // of the model that wrote the log
-  std::string system_json;    // the system items of the first turn as a JSON array, "[]" when none
-  uint64_t turns = 0;         // of the head's line
-  uint64_t tokens = 0;        // of the head's line
+  TurnId head;               // empty: no turn yet
+  uint64_t lease_epoch = 0;  // of the last writer
+  Digest256 vocabulary;      // of the model that wrote the log
+  std::string system_json;   // the system items of the first turn as a JSON array, "[]" when none
+  uint64_t turns = 0;        // of the head's line
+  uint64_t tokens = 0;       // of the head's line
 };
 
 struct TurnRow {
   TurnId id;
   TurnId parent;
-  std::vector<TokenId> prompt;  // the suffix that this turn added: closing of the last message, items, opening
-  std::vector<TokenId> answer;  // generated, without the end-of-turn token and without what followed a stop string
-  std::string items_json;       // JSON array of {"role","content",...}: what a client sees, answer included
-  std::string params_json;      // sampling parameters as resolved, seed included
+  // The suffix that this turn added: closing of the last message, items, opening.
+  std::vector<TokenId> prompt;
+  // Generated, without the end-of-turn token and without what followed a stop string.
+  std::vector<TokenId> answer;
+  std::string items_json;   // array of {"role","content",...}: what a client sees, answer included
+  std::string params_json;  // sampling parameters as resolved, seed included
   std::string finish_reason;    // "stop", "length", "cancelled", "shutdown"
   bool incomplete = false;      // ended by disconnect or shutdown
   std::string idempotency_key;  // empty: none
-  std::string outcome_json;     // the answer as it was acknowledged, for a retry with the same key; else empty
-  std::string recall_json;      // room for the recall record; "" for now
+  std::string outcome_json;  // the answer as acknowledged, for a retry with the same key; else ""
+  std::string recall_json;   // room for the recall record; "" for now
   int64_t created_unix_ms = 0;
   int64_t completed_unix_ms = 0;
 };
 
-// One turn to commit. Fails with kConflict, changing nothing, unless the session's head is `expected_head` and its
-// lease epoch is not above `lease_epoch` (INV-13). A session that does not exist is created when expected_head is empty.
+// One turn to commit. Fails with kConflict, changing nothing, unless the session's head is
+// `expected_head` and its lease epoch is not above `lease_epoch` (INV-13). A session that does not
+// exist is created when expected_head is empty.
 struct TurnCommit {
   SessionKey key;
   TurnId expected_head;
@@ -79,31 +83,34 @@ class TokenLog {
   // A number larger than every epoch given before, durable: taken once per start of a writer.
   virtual Result<uint64_t> NextLeaseEpoch() = 0;
 
-  // All in one transaction; each gets its own verdict, in order. A failing transaction fails all with kIo/kExhausted
-  // and nothing is stored. The value is the session's id.
+  // All in one transaction; each gets its own verdict, in order. A failing transaction fails all
+  // with kIo/kExhausted and nothing is stored. The value is the session's id.
   virtual std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) = 0;
 
   virtual Result<SessionRow> FindSession(const SessionKey& key) = 0;  // kNotFound
   // The line of turns from the root to `head`, in order. kCorrupt when the line is broken.
   virtual Result<std::vector<TurnRow>> ReadTurns(int64_t session, const TurnId& head) = 0;
   virtual Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) = 0;
-  // Sessions of one user (all agents), in key order after `after` (exclusive; empty: from the start).
-  // An empty tenant lists all.
+  // Sessions of one user (all agents), in key order after `after` (exclusive; empty: from the
+  // start). An empty tenant lists all.
   virtual Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                            const std::string& after, size_t limit) = 0;
   // Removes the session, its turns and piece rows; returns the payload files that only it named.
   virtual Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) = 0;
 
-  // Piece rows of a session by begin, then id. Adding checks that the session still exists (kNotFound).
+  // Piece rows of a session by begin, then id. Adding checks that the session still exists
+  // (kNotFound) and returns the new rows' ids, in order.
   virtual Result<std::vector<PieceRow>> ReadPieces(int64_t session) = 0;
-  virtual Status AddPieces(int64_t session, std::span<const PieceRow> pieces) = 0;
+  virtual Result<std::vector<int64_t>> AddPieces(int64_t session,
+                                                 std::span<const PieceRow> pieces) = 0;
   // Removes rows by id; returns the payload files that no row names any more.
-  virtual Result<std::vector<PayloadFileId>> DropPieces(int64_t session, std::span<const int64_t> ids) = 0;
+  virtual Result<std::vector<PayloadFileId>> DropPieces(int64_t session,
+                                                        std::span<const int64_t> ids) = 0;
   // Every payload file that a row names, sorted: what a sweep must keep.
   virtual Result<std::vector<PayloadFileId>> ReferencedFiles() = 0;
 
-  // Housekeeping that no answer waits for (a checkpoint, when one is due). Called by whoever writes, after its answers
-  // are out. An error does not undo anything.
+  // Housekeeping that no answer waits for (a checkpoint, when one is due). Called by whoever
+  // writes, after its answers are out. An error does not undo anything.
   virtual Status Settle() { return Ok(); }
 };
 

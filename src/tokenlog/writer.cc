@@ -65,8 +65,8 @@ void LogWriter::State::Enqueue(std::shared_ptr<State> self, Op op) {
     const MutexLock lock(mutex);
     if (queue.size() < kQueueMax) {
       queue.push_back(std::move(op));
-      // One task for each write: a task that finds its own write done already takes another, or does nothing. So a
-      // runner that drains has run every write that was posted.
+      // One task for each write: a task that finds its own write done already takes another, or
+      // does nothing. So a runner that drains has run every write that was posted.
       runner.Post([self = std::move(self)] { self->RunOne(); });
       return;
     }
@@ -84,7 +84,8 @@ std::deque<Op> LogWriter::State::Take() {
   const MutexLock lock(mutex);
   std::deque<Op> batch;
   if (queue.empty()) return batch;
-  // People wait for commits, nobody for pieces: commits go first, but every other turn belongs to the front.
+  // People wait for commits, nobody for pieces: commits go first, but every other turn belongs to
+  // the front.
   const bool front_is_commit = std::holds_alternative<CommitOp>(queue.front());
   if (front_is_commit || !commits_went_last) {
     std::deque<Op> rest;
@@ -143,8 +144,8 @@ void LogWriter::Commit(TurnCommit commit, CommitDone done) {
 }
 
 void LogWriter::AddPieces(int64_t session, std::vector<PieceRow> pieces,
-                          std::function<void(Status)> done) {
-  state_->Enqueue(state_, MakeOther<Unit>(
+                          std::function<void(Result<std::vector<int64_t>>)> done) {
+  state_->Enqueue(state_, MakeOther<std::vector<int64_t>>(
                               false,
                               [session, pieces = std::move(pieces)](TokenLog& log) {
                                 return log.AddPieces(session, pieces);

@@ -1,10 +1,10 @@
-// Group commit: all writes of a TokenLog through one runner, so that the commits which wait at the same moment share
-// one transaction and its sync.
+// Group commit: all writes of a TokenLog through one runner, so that the commits which wait at the
+// same moment share one transaction and its sync.
 //
-// Order: the commits of one session, and piece writes and deletes among each other, run in the order posted. A piece
-// write runs after the commits posted before it. A commit may overtake piece writes that were posted before it
-// (nothing of theirs concerns it), never a delete.
-// Each `done` runs exactly once on the answer runner, unless one of the two runners is stopped first.
+// Order: the commits of one session, and piece writes and deletes among each other, run in the
+// order posted. A piece write runs after the commits posted before it. A commit may overtake piece
+// writes that were posted before it (nothing of theirs concerns it), never a delete. Each `done`
+// runs exactly once on the answer runner, unless one of the two runners is stopped first.
 // Thread-safe. The log and both runners outlive the writer and the tasks it has posted.
 #pragma once
 
@@ -20,8 +20,9 @@ namespace tenuto {
 
 class LogWriter {
  public:
-  static constexpr size_t kBatchMax = 64;    // turns of one transaction
-  static constexpr size_t kQueueMax = 4096;  // waiting writes; past it `done` gets kExhausted at once
+  static constexpr size_t kBatchMax = 64;  // turns of one transaction
+  static constexpr size_t kQueueMax =
+      4096;  // waiting writes; past it `done` gets kExhausted at once
 
   LogWriter(TokenLog& log, Runner& log_runner, Runner& answers);
   ~LogWriter();
@@ -30,7 +31,8 @@ class LogWriter {
 
   // Results and codes as those of TokenLog's method of the same name.
   void Commit(TurnCommit commit, std::function<void(Result<int64_t>)> done);
-  void AddPieces(int64_t session, std::vector<PieceRow> pieces, std::function<void(Status)> done);
+  void AddPieces(int64_t session, std::vector<PieceRow> pieces,
+                 std::function<void(Result<std::vector<int64_t>>)> done);
   void DropPieces(int64_t session, std::vector<int64_t> ids,
                   std::function<void(Result<std::vector<PayloadFileId>>)> done);
   void DeleteSession(SessionKey key, std::function<void(Result<std::vector<PayloadFileId>>)> done);

@@ -153,11 +153,8 @@ def test_session_by_header(server):
     expect_refusal(server, server.post(CHAT, chat(), {"X-Session-ID": "a/b"}), None)
     both = server.post(CHAT, chat(session_id="one"), {"X-Session-ID": "two"})
     expect_refusal(server, both, "session_id")
-    good = server.post(CHAT, chat(), {"X-Session-ID": "by-header"})
-    assert (
-        good.json["tenuto"]["session"] == "me::by-header"
-        or good.json["tenuto"]["session"] == "by-header"
-    )
+    good = server.post(CHAT, chat(), {"X-Session-ID": "me::by-header"})
+    assert good.json["tenuto"]["session"] == "by-header"
 
 
 def test_paths_and_methods(server):
@@ -179,7 +176,7 @@ def test_idempotency_key_too_long(server):
 
 def test_unknown_fields_are_named_not_refused(server):
     answer = server.chat("unknown", "hi", 1, wizardry=True, user="ada")
-    assert answer["tenuto"]["ignored"] == ["wizardry"] or "wizardry" in answer["tenuto"]["ignored"]
+    assert answer["tenuto"]["ignored"] == ["wizardry"]
 
 
 def test_unknown_fields_when_strict(new_server):

@@ -107,7 +107,7 @@ def test_kv_does_not_fit_but_the_log_does(tmp_path):
             answer = server.chat("big", f"{number}: " + "a few more words " * 40, 4)
             assert content(answer) is not None
         assert server.session("big")["turns"] == 3
-        assert server.session("big")["stored_tokens"] < server.session("big")["tokens"] - 1
+        assert server.session("big")["kv"]["stored_tokens"] < server.session("big")["tokens"] - 1
         assert server.stop() == 0
     finally:
         if server.process is not None:

@@ -157,7 +157,12 @@ class Server:
 
     def _stored(self, name):
         info = self.session(name)
-        return info and not info["running"] and info["stored_tokens"] >= info["tokens"] - 1 and info
+        return (
+            info
+            and not info["running"]
+            and info["kv"]["stored_tokens"] >= info["tokens"] - 1
+            and info
+        )
 
     def stream(self, path, body, headers=None):
         return Stream(self, path, {**body, "stream": True}, headers)

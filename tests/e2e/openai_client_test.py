@@ -72,12 +72,15 @@ def test_completions_and_models(client):
 
 
 def test_content_as_text_parts(client):
-    parts = [{"type": "text", "text": "Say "}, {"type": "text", "text": "yes."}]
+    parts = [{"type": "text", "text": "Say"}, {"type": "text", "text": "yes."}]
     as_parts = client.chat.completions.create(
         model="any", temperature=0, max_tokens=8, messages=[{"role": "user", "content": parts}]
     )
     as_text = client.chat.completions.create(
-        model="any", temperature=0, max_tokens=8, messages=[{"role": "user", "content": "Say yes."}]
+        model="any",
+        temperature=0,
+        max_tokens=8,
+        messages=[{"role": "user", "content": "Say\nyes."}],
     )
     assert as_parts.choices[0].message.content == as_text.choices[0].message.content
 

@@ -40,8 +40,7 @@ def test_goes_on_after_kill_9(new_server):
 
 
 def test_killed_before_the_kv_was_written(new_server):
-    """The log alone is enough: what is not on disk is computed again, and the answer is the same.
-    """
+    """The log alone is enough: what is not on disk is computed again, with the same answer."""
     server = new_server("--no-kv-store")
     answers = [content(server.chat("s", turn, ANSWER_TOKENS)) for turn in TURNS[:3]]
     server.kill9()

@@ -1,4 +1,5 @@
-// 200 seeds of the whole server in virtual time; TENUTO_SIM_SEEDS and TENUTO_SIM_FIRST run others by hand.
+// 200 seeds of the whole server in virtual time; TENUTO_SIM_SEEDS and TENUTO_SIM_FIRST run others
+// by hand.
 #include <gtest/gtest.h>
 
 #include <cstdlib>

@@ -24,7 +24,8 @@ class LosingTokenLog : public MemoryTokenLog {
   std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) override {
     if (++calls_ % 7 != 0) return MemoryTokenLog::Commit(commits);
     std::vector<Result<int64_t>> lies;
-    for (size_t i = 0; i < commits.size(); ++i) lies.emplace_back(int64_t{1});
+    for (size_t i = 0; i < commits.size(); ++i)
+      lies.emplace_back(int64_t{1});
     return lies;
   }
 
@@ -33,7 +34,8 @@ class LosingTokenLog : public MemoryTokenLog {
 };
 
 // What the model answers to `prefix`, computed token by token on an executor of its own.
-std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<TokenId>& prefix, size_t tokens_max) {
+std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<TokenId>& prefix,
+                                     size_t tokens_max) {
   const SeqId seq{0};
   std::vector<TokenId> answer;
   std::vector<ForwardToken> batch;
@@ -50,7 +52,8 @@ std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<Toke
     const auto token = static_cast<TokenId>(std::ranges::max_element(logits) - logits.begin());
     if (model.IsEnd(token)) break;
     answer.push_back(token);
-    const ForwardToken next{seq, static_cast<TokenPos>(prefix.size() + answer.size() - 1), token, true};
+    const ForwardToken next{seq, static_cast<TokenPos>(prefix.size() + answer.size() - 1), token,
+                            true};
     good = answer.size() == tokens_max || model.Forward({&next, 1}).ok();
   }
   if (auto cleared = model.Truncate(seq, 0); !cleared.ok()) answer.clear();
@@ -67,19 +70,22 @@ struct Life {
         log_runner(sim.NewRunner("log", 5 * kMs)),
         pool(sim.NewRunner("pool", 3 * kMs)),
         executor(ModelSettings(settings)),
-        engine(executor, engine_runner, core, sim.clock(), EmbeddedEngineSettings{}, metrics),
+        engine(executor, EngineRunners{engine_runner, core}, sim.clock(), EmbeddedSettings{},
+               metrics),
         writer(log, log_runner, core) {
     auto root = disk.Root()->Sub("kv");
-    store = std::move(*SegmentStore::Open(std::move(*root), sim.random()));
+    store = SegmentStore::Open(std::move(root).value(), sim.random()).value();
     SessionSettings session;
     session.window_tokens = settings.window;
     session.resident_idle_tokens = 150;
     session.answer_reserve_tokens = 20;
     session.sessions_cached_max = 3;
     const uint64_t epoch = *log.NextLeaseEpoch();
-    manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(), core, pool,
-                                                              sim.clock(), sim.random(), metrics, session, epoch});
-    service = std::make_unique<Service>(ServiceSettings{settings.running_max, 100}, *manager, core, metrics);
+    manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(),
+                                                              core, pool, sim.clock(), sim.random(),
+                                                              metrics, session, epoch});
+    service = std::make_unique<Service>(ServiceSettings{settings.running_max, 100}, *manager, core,
+                                        metrics);
   }
 
   World& owner;
@@ -106,8 +112,10 @@ struct World::Client {
   bool retry = false;
 };
 
-World::World(WorldSettings settings) : settings_(settings), sim_(settings.seed), disk_(settings.seed ^ 0x5eed) {
-  auto log = settings_.lose_commits ? std::make_unique<LosingTokenLog>() : std::make_unique<MemoryTokenLog>();
+World::World(WorldSettings settings)
+    : settings_(settings), sim_(settings.seed), disk_(settings.seed ^ 0x5eed) {
+  auto log = settings_.lose_commits ? std::make_unique<LosingTokenLog>()
+                                    : std::make_unique<MemoryTokenLog>();
   memory_log_ = log.get();
   log_ = std::move(log);
   for (int32_t i = 0; i < settings_.clients; ++i) {
@@ -153,14 +161,16 @@ void World::Send(Client& client) {
     request.messages = {{"user", "q" + std::to_string(random.Below(1000)), ""}};
     request.sampling.temperature = 0;
     request.seed_given = true;
-    request.idempotency_key = "c" + std::to_string(client.index) + "-" + std::to_string(client.requests++);
+    request.idempotency_key =
+        "c" + std::to_string(client.index) + "-" + std::to_string(client.requests++);
     if (random.Chance(0.3)) request.max_tokens = static_cast<int32_t>(1 + random.Below(8));
     client.request = request;
   }
   client.retry = false;
   client.waiting = true;
   TurnSink sink;
-  sink.on_done = [this, index = client.index, life = life_count_, session = client.session](Result<TurnOutcome> result) {
+  sink.on_done = [this, index = client.index, life = life_count_,
+                  session = client.session](Result<TurnOutcome> result) {
     Answered(index, life, session, std::move(result));
   };
   const TurnTicket ticket = life_->service->Submit(client.request, std::move(sink));
@@ -171,7 +181,8 @@ void World::Send(Client& client) {
   }
 }
 
-void World::Answered(size_t index, uint64_t life, const std::string& session, Result<TurnOutcome> result) {
+void World::Answered(size_t index, uint64_t life, const std::string& session,
+                     Result<TurnOutcome> result) {
   Client& client = *clients_[index];
   if (life != life_count_) return Fail("an answer from a process that is dead");
   if (!client.waiting) return Fail("two answers to one request");
@@ -188,10 +199,12 @@ void World::Answered(size_t index, uint64_t life, const std::string& session, Re
   if (outcome.reused + outcome.restored + outcome.recomputed != outcome.prompt_tokens)
     Fail("reused + restored + recomputed is not the prompt");
   int32_t explained = 0;
-  for (const KvReason& reason : outcome.reasons) explained += reason.tokens;
+  for (const KvReason& reason : outcome.reasons)
+    explained += reason.tokens;
   if (explained != outcome.recomputed) Fail("recomputed tokens without a reason");
   auto& list = acknowledged_[session];
-  const bool known = std::ranges::any_of(list, [&](const auto& a) { return a.turn == outcome.turn.value; });
+  const bool known =
+      std::ranges::any_of(list, [&](const auto& a) { return a.turn == outcome.turn.value; });
   if (outcome.replayed) ++facts_.replays;
   if (known && !outcome.replayed) Fail("the same turn was acknowledged twice");
   facts_.restored_tokens += static_cast<uint64_t>(outcome.restored);
@@ -231,12 +244,15 @@ std::string World::Run() {
   return failure_;
 }
 
-// The log must hold each acknowledged turn once, and each turn's answer must be what the model says to all before it.
+// The log must hold each acknowledged turn once, and each turn's answer must be what the model says
+// to all before it.
 std::string World::CheckLog() {
   WorldSettings roomy = settings_;
   roomy.cells = settings_.window + 64;
   FakeExecutor reference(ModelSettings(roomy));
-  const auto failed = [&](const std::string& what) { return "seed " + std::to_string(settings_.seed) + ": " + what; };
+  const auto failed = [&](const std::string& what) {
+    return "seed " + std::to_string(settings_.seed) + ": " + what;
+  };
   for (const auto& [name, list] : acknowledged_) {
     const auto row = log_->FindSession(*ParseSessionKey(name));
     if (!row.ok()) return failed("session " + name + " is missing");
@@ -253,14 +269,18 @@ std::string World::CheckLog() {
       const bool whole = turn.finish_reason == "stop";
       if (whole ? turn.answer != expected
                 : !std::equal(turn.answer.begin(), turn.answer.end(), expected.begin(),
-                              expected.begin() + static_cast<long>(std::min(turn.answer.size(), expected.size()))))
-        return failed("the answer of turn " + turn.id.value + " in " + name + " is not the model's");
+                              expected.begin() +
+                                  static_cast<long>(std::min(turn.answer.size(), expected.size()))))
+        return failed("the answer of turn " + turn.id.value + " in " + name +
+                      " is not the model's");
       prefix.insert(prefix.end(), turn.answer.begin(), turn.answer.end());
     }
     for (const Acknowledged& ack : list) {
       const auto it = by_id.find(ack.turn);
-      if (it == by_id.end()) return failed("acknowledged turn " + ack.turn + " of " + name + " is not in the log");
-      if (it->second->answer != ack.tokens) return failed("the log has another answer than was acknowledged");
+      if (it == by_id.end())
+        return failed("acknowledged turn " + ack.turn + " of " + name + " is not in the log");
+      if (it->second->answer != ack.tokens)
+        return failed("the log has another answer than was acknowledged");
     }
   }
   return "";

@@ -1,6 +1,7 @@
-// A whole server in virtual time: fake executor, real engine, sessions and scheduler, a log in memory, segment files
-// on a disk that forgets. One seed decides which runner goes next, when the power fails and what clients ask.
-// The oracle knows what was acknowledged, and computes by itself what the model must have answered.
+// A whole server in virtual time: fake executor, real engine, sessions and scheduler, a log in
+// memory, segment files on a disk that forgets. One seed decides which runner goes next, when the
+// power fails and what clients ask. The oracle knows what was acknowledged, and computes by itself
+// what the model must have answered.
 #pragma once
 
 #include <map>
@@ -23,17 +24,17 @@ namespace tenuto::sim {
 
 struct WorldSettings {
   uint64_t seed = 1;
-  int32_t cells = 600;        // small: sessions are swapped, runs preempted
+  int32_t cells = 600;  // small: sessions are swapped, runs preempted
   int32_t sequences = 4;
   int32_t window = 400;
   int32_t running_max = 3;
   int32_t sessions = 6;
   int32_t clients = 5;
   int32_t turns_per_client = 8;
-  double crash_chance = 0.02;   // per client action
+  double crash_chance = 0.02;  // per client action
   double cancel_chance = 0.05;
-  double retry_chance = 0.5;    // a lost answer is asked for again with the same idempotency key
-  bool lose_commits = false;    // canary: the log forgets what it acknowledged
+  double retry_chance = 0.5;  // a lost answer is asked for again with the same idempotency key
+  bool lose_commits = false;  // canary: the log forgets what it acknowledged
 };
 
 // One life of the server: from start to stop or crash.
@@ -48,7 +49,8 @@ class World {
   std::string Run();
 
   struct Facts {
-    uint64_t turns_acknowledged = 0, crashes = 0, cancels = 0, replays = 0, restored_tokens = 0, preemptions = 0;
+    uint64_t turns_acknowledged = 0, crashes = 0, cancels = 0, replays = 0, restored_tokens = 0,
+             preemptions = 0;
     uint64_t steps = 0;
     std::string trace;  // ids and answers in the order of acknowledgement: equal for equal seeds
   };
@@ -66,7 +68,8 @@ class World {
   void Start();
   void Crash();
   void Send(Client& client);
-  void Answered(size_t index, uint64_t life, const std::string& session, Result<TurnOutcome> result);
+  void Answered(size_t index, uint64_t life, const std::string& session,
+                Result<TurnOutcome> result);
   std::string CheckLog();
   void Fail(const std::string& what);
 

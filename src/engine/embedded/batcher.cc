@@ -4,7 +4,7 @@
 
 namespace tenuto {
 
-void Batcher::Plan(std::span<const std::unique_ptr<Run>> runs, const BatchBudget& budget,
+void Batcher::Plan(std::span<const std::unique_ptr<EngineRun>> runs, const BatchBudget& budget,
                    Batch& batch) {
   batch.tokens.clear();
   batch.shares.clear();
@@ -24,10 +24,10 @@ void Batcher::Plan(std::span<const std::unique_ptr<Run>> runs, const BatchBudget
   PlanPrefill(alone ? budget.prefill_alone_max : budget.prefill_beside_max, batch);
 }
 
-void Batcher::PlanDecode(std::span<const std::unique_ptr<Run>> runs, Batch& batch) {
+void Batcher::PlanDecode(std::span<const std::unique_ptr<EngineRun>> runs, Batch& batch) {
   const size_t count = runs.size();
   for (size_t i = 0; i < count; ++i) {
-    Run& run = *runs[(turn_ + i) % count];
+    EngineRun& run = *runs[(turn_ + i) % count];
     if (run.starved || run.waiting() != 1) continue;
     if (tokens_left_ == 0 || outputs_left_ == 0) {
       turn_ = (turn_ + i) % count;  // this one begins the next step
@@ -41,17 +41,17 @@ void Batcher::PlanDecode(std::span<const std::unique_ptr<Run>> runs, Batch& batc
 void Batcher::PlanPrefill(int32_t share, Batch& batch) {
   if (waiting_.empty()) return;
   share = std::min(share, tokens_left_);
-  const auto give = [&](Run& run, int32_t most) {
+  const auto give = [&](EngineRun& run, int32_t most) {
     const int32_t added = Add(run, std::min({run.waiting(), most, share}), batch);
     share -= added;
     batch.prefill_tokens += added;
   };
-  Run* const oldest = waiting_.front();
+  EngineRun* const oldest = waiting_.front();
   if (waiting_.size() > 1) {
     const auto shortest =
         std::min_element(waiting_.begin() + 1, waiting_.end(),
-                         [](Run* a, Run* b) { return a->waiting() < b->waiting(); });
-    Run* const short_run = *shortest;
+                         [](EngineRun* a, EngineRun* b) { return a->waiting() < b->waiting(); });
+    EngineRun* const short_run = *shortest;
     waiting_.erase(shortest);
     waiting_.insert(waiting_.begin() + 1, short_run);
     const int32_t reserve = std::min(share / 4, short_run->waiting());
@@ -65,7 +65,7 @@ void Batcher::PlanPrefill(int32_t share, Batch& batch) {
 
 // Adds up to `tokens_wanted` of the run's next tokens; returns how many. None for want of a cell:
 // the run is starved.
-int32_t Batcher::Add(Run& run, int32_t tokens_wanted, Batch& batch) {
+int32_t Batcher::Add(EngineRun& run, int32_t tokens_wanted, Batch& batch) {
   int32_t n = std::min(tokens_wanted, tokens_left_);
   if (n <= 0) return 0;
   if (cells_left_ == 0) {

@@ -26,7 +26,7 @@ struct BatchBudget {
 };
 
 struct BatchShare {
-  Run* run = nullptr;
+  EngineRun* run = nullptr;
   int32_t tokens = 0;   // run->tokens[in_kv, in_kv + tokens)
   bool output = false;  // logits of the last of them
 };
@@ -36,9 +36,9 @@ struct Batch {
   std::vector<ForwardToken> tokens;
   std::vector<BatchShare>
       shares;  // in the order of `tokens`; outputs come in the order of shares with one
-  std::vector<Run*> starved;   // could not get a single cell
-  int32_t decode_tokens = 0;   // of runs with one token to go
-  int32_t prefill_tokens = 0;  // the others
+  std::vector<EngineRun*> starved;  // could not get a single cell
+  int32_t decode_tokens = 0;        // of runs with one token to go
+  int32_t prefill_tokens = 0;       // the others
 };
 
 class Batcher {
@@ -48,15 +48,16 @@ class Batcher {
   // where a budget of the executor does not allow it, they take turns. Cells go to the oldest
   // first. Prefill: first come, first served; but where several wait, a quarter of the share goes
   // to the one with the fewest tokens left, so that a short turn does not wait for a long document.
-  void Plan(std::span<const std::unique_ptr<Run>> runs, const BatchBudget& budget, Batch& batch);
+  void Plan(std::span<const std::unique_ptr<EngineRun>> runs, const BatchBudget& budget,
+            Batch& batch);
 
  private:
-  void PlanDecode(std::span<const std::unique_ptr<Run>> runs, Batch& batch);
+  void PlanDecode(std::span<const std::unique_ptr<EngineRun>> runs, Batch& batch);
   void PlanPrefill(int32_t share, Batch& batch);
-  int32_t Add(Run& run, int32_t tokens_wanted, Batch& batch);
+  int32_t Add(EngineRun& run, int32_t tokens_wanted, Batch& batch);
 
-  std::vector<Run*> waiting_;  // runs with more than one token of prompt to prefill
-  size_t turn_ = 0;            // where decoding starts when not all fit
+  std::vector<EngineRun*> waiting_;  // runs with more than one token of prompt to prefill
+  size_t turn_ = 0;                  // where decoding starts when not all fit
   int32_t tokens_left_ = 0;
   int32_t outputs_left_ = 0;
   int32_t cells_left_ = 0;

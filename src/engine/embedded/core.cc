@@ -211,9 +211,9 @@ void EngineCore::Apply(StartCall& call) {
     outbox_.Add([listener = call.listener, error = status.error()] { listener->on_done(error); });
     return;
   }
-  runs_.push_back(
-      std::make_unique<Run>(call.id, std::move(call.request), std::move(call.listener), executor_));
-  Run& run = *runs_.back();
+  runs_.push_back(std::make_unique<EngineRun>(call.id, std::move(call.request),
+                                              std::move(call.listener), executor_));
+  EngineRun& run = *runs_.back();
   if (call.ended) {
     FinishRun(run, *call.ended);
   } else if (run.text.stopped()) {  // only if the stop strings changed since the run was preempted

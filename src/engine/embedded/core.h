@@ -110,13 +110,13 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void Step();
   bool ForwardBatch();
   void ApplyBatch();
-  void TakeOutput(Run& run, std::span<const float> logits);
-  void MarkStarved(Run& run);
+  void TakeOutput(EngineRun& run, std::span<const float> logits);
+  void MarkStarved(EngineRun& run);
   void FreedSomething();
-  void EmitChunk(Run& run);
-  void EmitProgress(const Run& run);
-  void FinishRun(Run& run, FinishReason reason);
-  void FailRun(Run& run, const Error& error);
+  void EmitChunk(EngineRun& run);
+  void EmitProgress(const EngineRun& run);
+  void FinishRun(EngineRun& run, FinishReason reason);
+  void FailRun(EngineRun& run, const Error& error);
   void RemoveEnded();
 
   // Given at construction.
@@ -143,11 +143,11 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<EngineCall> calls_;
   std::vector<std::pair<RunId, FinishReason>> endings_;
   std::shared_ptr<const PressureCallback> pressure_;
-  std::vector<SeqId> blocked_;              // sequences whose calls wait behind an import
-  bool export_turn_ = false;                // imports and exports take turns
-  size_t moved_bytes_ = 0;                  // KV moved since the last step
-  std::vector<std::unique_ptr<Run>> runs_;  // oldest first
-  std::vector<const Run*> ended_;           // answered, to be removed after the step
+  std::vector<SeqId> blocked_;                    // sequences whose calls wait behind an import
+  bool export_turn_ = false;                      // imports and exports take turns
+  size_t moved_bytes_ = 0;                        // KV moved since the last step
+  std::vector<std::unique_ptr<EngineRun>> runs_;  // oldest first
+  std::vector<const EngineRun*> ended_;           // answered, to be removed after the step
   Batcher batcher_;
   Batch batch_;
   StepPace pace_;

@@ -45,8 +45,8 @@ Status CheckRunRequest(const RunRequest& request, const EngineInfo& info) {
   return CheckSampling(request.sampling, info.vocabulary_size);
 }
 
-Run::Run(RunId run_id, RunRequest request, std::shared_ptr<const RunListener> run_listener,
-         const Executor& executor)
+EngineRun::EngineRun(RunId run_id, RunRequest request,
+                     std::shared_ptr<const RunListener> run_listener, const Executor& executor)
     : id(run_id),
       seq(request.seq),
       listener(std::move(run_listener)),
@@ -68,11 +68,11 @@ Run::Run(RunId run_id, RunRequest request, std::shared_ptr<const RunListener> ru
   tokens.reserve(tokens.size() + static_cast<size_t>(std::min(new_tokens_left, kReserveTokensMax)));
 }
 
-int32_t Run::prefilled() const {
+int32_t EngineRun::prefilled() const {
   return std::min(in_kv, prefill_end) - begin;
 }
 
-std::vector<TokenId> Run::Answer() const {
+std::vector<TokenId> EngineRun::Answer() const {
   const auto answer_begin = tokens.begin() + prompt_tokens;
   if (!text.stopped()) return {answer_begin, tokens.end()};
   std::vector<TokenId> answer(answer_begin, answer_begin + text.kept());
@@ -80,11 +80,11 @@ std::vector<TokenId> Run::Answer() const {
   return answer;
 }
 
-TokenPos Run::KvEnd() const {
+TokenPos EngineRun::KvEnd() const {
   return text.stopped() ? std::min(in_kv, prompt_tokens + text.kept()) : in_kv;
 }
 
-RunTimes Run::Times(int64_t now_ns) const {
+RunTimes EngineRun::Times(int64_t now_ns) const {
   RunTimes times;
   if (first_step_ns < 0) return times;
   times.prefill_ns = (first_token_ns < 0 ? now_ns : first_token_ns) - first_step_ns;

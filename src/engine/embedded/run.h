@@ -20,10 +20,10 @@ namespace tenuto {
 // more tokens than cells.
 Status CheckRunRequest(const RunRequest& request, const EngineInfo& info);
 
-struct Run {
+struct EngineRun {
   // REQUIRES: CheckRunRequest(request) passed.
-  Run(RunId run_id, RunRequest request, std::shared_ptr<const RunListener> run_listener,
-      const Executor& executor);
+  EngineRun(RunId run_id, RunRequest request, std::shared_ptr<const RunListener> run_listener,
+            const Executor& executor);
 
   const RunId id;
   const SeqId seq;
@@ -49,7 +49,7 @@ struct Run {
     return static_cast<int32_t>(tokens.size()) - in_kv;
   }  // tokens still to be forwarded
   bool decoding() const { return static_cast<int32_t>(tokens.size()) > prefill_end; }
-  uint64_t answer_index() const { return tokens.size() - static_cast<size_t>(prompt_tokens); }
+  uint64_t answer_index() const { return tokens.size() - static_cast<size_t>(prefill_end); }
   int32_t prefilled() const;
   // The answer as it stands: all of it, or what is left of it after a stop string.
   std::vector<TokenId> Answer() const;

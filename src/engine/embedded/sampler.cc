@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cmath>
+#include <cstring>
+#include <functional>
 #include <limits>
 
 #include "base/check.h"
@@ -10,30 +12,45 @@ namespace tenuto {
 namespace {
 
 constexpr float kNegativeInfinity = -std::numeric_limits<float>::infinity();
-constexpr size_t kBlock = 128;  // logits looked at together
-constexpr size_t kHeapMax =
-    2048;  // above this many, partitioning a full copy is quicker than a heap
+constexpr double kLogSlack = 1e-3;  // keeps rounding from taking a token that is just inside
+constexpr size_t kBlock = 128;      // logits looked at together
 
 bool Better(const TokenCandidate& a, const TokenCandidate& b) {
   return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
 }
 
-// Independent lanes, so that the compiler may use vector maxima without being told that NaN can't
-// happen: `x > m ? x : m` keeps m where x is NaN.
+using Lanes = float __attribute__((vector_size(16)));  // a vector type of g++ and clang
+
+inline void KeepGreater(const float* x, Lanes& greatest) {
+  Lanes loaded;
+  std::memcpy(&loaded, x, sizeof(loaded));
+  greatest = loaded > greatest ? loaded : greatest;  // NaN is never greater, so it drops out
+}
+
+// The greatest of x[0, n), NaN left out. Written with vectors: compilers may not vectorise a float
+// maximum by themselves, because of what NaN would do, and this loop is most of a greedy draw.
 float MaxOf(const float* x, size_t n) {
-  constexpr size_t kLanes = 16;
-  float lane[kLanes];
-  std::fill_n(lane, kLanes, kNegativeInfinity);
+  constexpr size_t kWidth = sizeof(Lanes) / sizeof(float);
+  Lanes m0 = {kNegativeInfinity, kNegativeInfinity, kNegativeInfinity, kNegativeInfinity};
+  Lanes m1 = m0;
+  Lanes m2 = m0;
+  Lanes m3 = m0;
   size_t i = 0;
-  for (; i + kLanes <= n; i += kLanes) {
-    for (size_t j = 0; j < kLanes; ++j)
-      lane[j] = x[i + j] > lane[j] ? x[i + j] : lane[j];
+  for (; i + 4 * kWidth <= n; i += 4 * kWidth) {
+    KeepGreater(x + i, m0);
+    KeepGreater(x + i + kWidth, m1);
+    KeepGreater(x + i + 2 * kWidth, m2);
+    KeepGreater(x + i + 3 * kWidth, m3);
   }
+  m0 = m1 > m0 ? m1 : m0;
+  m2 = m3 > m2 ? m3 : m2;
+  m0 = m2 > m0 ? m2 : m0;
+  float max = kNegativeInfinity;
+  for (size_t j = 0; j < kWidth; ++j)
+    max = m0[j] > max ? m0[j] : max;
   for (; i < n; ++i)
-    lane[0] = x[i] > lane[0] ? x[i] : lane[0];
-  for (size_t j = 1; j < kLanes; ++j)
-    lane[0] = lane[j] > lane[0] ? lane[j] : lane[0];
-  return lane[0];
+    max = x[i] > max ? x[i] : max;
+  return max;
 }
 
 // e^(logit - max), also where both are infinite.
@@ -41,9 +58,10 @@ float WeightOf(float logit, float max) {
   return logit == max ? 1.0F : std::exp(logit - max);
 }
 
-void SelectAbove(std::span<const float> logits, float floor, std::vector<TokenCandidate>& out) {
-  out.clear();
-  for (size_t i = 0; i < logits.size(); ++i) {
+// Of tokens [begin, end), those of at least `floor` and above -inf.
+void AppendAbove(std::span<const float> logits, size_t begin, size_t end, float floor,
+                 std::vector<TokenCandidate>& out) {
+  for (size_t i = begin; i < end; ++i) {
     if (logits[i] >= floor && logits[i] > kNegativeInfinity) {
       out.push_back({logits[i], static_cast<TokenId>(i)});
     }
@@ -100,36 +118,36 @@ TokenId Argmax(std::span<const float> logits) {
   return static_cast<TokenId>(i);
 }
 
-void SelectTop(std::span<const float> logits, size_t k, std::vector<TokenCandidate>& out) {
-  if (k > kHeapMax) {
-    SelectAbove(logits, kNegativeInfinity, out);
-    if (k < out.size()) {
-      std::nth_element(out.begin(), out.begin() + static_cast<ptrdiff_t>(k), out.end(), Better);
-      out.resize(k);
+void SelectTop(std::span<const float> logits, size_t k, SamplerScratch& scratch) {
+  std::vector<TokenCandidate>& out = scratch.candidates;
+  std::vector<float>& maxima = scratch.block_maxima;
+  // The k-th greatest of the blocks' maxima: k blocks hold something at least as great, so nothing
+  // below it is among the k best. Mostly it leaves little more than k candidates in k blocks, and
+  // the others are read only once.
+  float floor = kNegativeInfinity;
+  maxima.clear();
+  const size_t blocks = (logits.size() + kBlock - 1) / kBlock;
+  if (k > 0 && k < blocks) {
+    maxima.reserve(2 * blocks);
+    for (size_t at = 0; at < logits.size(); at += kBlock) {
+      maxima.push_back(MaxOf(logits.data() + at, std::min(kBlock, logits.size() - at)));
     }
-    std::sort(out.begin(), out.end(), Better);
-    return;
+    maxima.insert(maxima.end(), maxima.begin(), maxima.begin() + static_cast<ptrdiff_t>(blocks));
+    const auto ranked = maxima.begin() + static_cast<ptrdiff_t>(blocks);
+    const auto kth = ranked + static_cast<ptrdiff_t>(k - 1);
+    std::nth_element(ranked, kth, maxima.end(), std::greater<>());
+    floor = *kth;
   }
-  // A heap whose front is the worst of the best so far; whole blocks that hold nothing better are
-  // passed over.
   out.clear();
-  if (k == 0) return;
-  float threshold = kNegativeInfinity;
   for (size_t at = 0; at < logits.size(); at += kBlock) {
-    const size_t end = std::min(at + kBlock, logits.size());
-    if (!(MaxOf(logits.data() + at, end - at) > threshold)) continue;
-    for (size_t i = at; i < end; ++i) {
-      if (!(logits[i] > threshold)) continue;
-      if (out.size() == k) {
-        std::pop_heap(out.begin(), out.end(), Better);
-        out.pop_back();
-      }
-      out.push_back({logits[i], static_cast<TokenId>(i)});
-      std::push_heap(out.begin(), out.end(), Better);
-      if (out.size() == k) threshold = out.front().logit;
-    }
+    if (!maxima.empty() && !(maxima[at / kBlock] >= floor)) continue;
+    AppendAbove(logits, at, std::min(at + kBlock, logits.size()), floor, out);
   }
-  std::sort_heap(out.begin(), out.end(), Better);
+  if (k < out.size()) {
+    std::nth_element(out.begin(), out.begin() + static_cast<ptrdiff_t>(k), out.end(), Better);
+    out.resize(k);
+  }
+  std::sort(out.begin(), out.end(), Better);
 }
 
 double UniformAt(uint64_t seed, uint64_t index) {
@@ -215,16 +233,8 @@ void Sampler::Choose(std::span<const float> logits, SamplerScratch& scratch) con
   std::vector<TokenCandidate>& candidates = scratch.candidates;
   const bool top_k = params_.top_k > 0 && static_cast<size_t>(params_.top_k) < logits.size();
   const bool top_p = params_.top_p < 1;
-  const auto floor_below = static_cast<float>(
-      params_.min_p > 0 ? std::log(std::min(params_.min_p, 1.0)) : kNegativeInfinity);
-
-  if (!top_k && !top_p) {  // no order needed
-    const float max = MaxOf(logits.data(), logits.size());
-    SelectAbove(logits, std::isfinite(max) ? max + floor_below : max, candidates);
-    return;
-  }
   if (top_k) {
-    SelectTop(logits, static_cast<size_t>(params_.top_k), candidates);
+    SelectTop(logits, static_cast<size_t>(params_.top_k), scratch);
     if (candidates.empty()) return;
     if (top_p) {
       double total = 0;
@@ -233,26 +243,39 @@ void Sampler::Choose(std::span<const float> logits, SamplerScratch& scratch) con
       }
       candidates.resize(NucleusSize(candidates, total));
     }
-  } else {
-    const float max = MaxOf(logits.data(), logits.size());
-    double total = 0;
+    const float floor = MinPFloor(candidates.front().logit);
+    while (candidates.size() > 1 && candidates.back().logit < floor)
+      candidates.pop_back();
+    return;
+  }
+  const float max = MaxOf(logits.data(), logits.size());
+  float floor = MinPFloor(max);
+  double total = 0;
+  if (top_p) {
     for (const float logit : logits) {
       if (logit > kNegativeInfinity) total += WeightOf(logit, max);
     }
-    // The nucleus is mostly small: take ever more of the best until it is inside.
-    for (size_t k = 64;; k *= 8) {
-      SelectTop(logits, k, candidates);
-      if (candidates.empty()) return;
-      const size_t size = NucleusSize(candidates, total);
-      if (size < candidates.size() || k >= logits.size()) {
-        candidates.resize(size);
-        break;
-      }
+    // Tokens that together weigh less than the share top_p leaves out are outside the nucleus, so
+    // need no sorting.
+    const double light =
+        (1 - std::max(params_.top_p, 0.0)) * total / static_cast<double>(logits.size());
+    if (std::isfinite(max) && light > 0) {
+      floor = std::max(floor, max + static_cast<float>(std::log(std::min(light, 1.0)) - kLogSlack));
     }
   }
-  const float floor = candidates.front().logit + floor_below;
-  while (candidates.size() > 1 && candidates.back().logit < floor)
-    candidates.pop_back();
+  candidates.clear();
+  AppendAbove(logits, 0, logits.size(), floor, candidates);
+  if (!top_p || candidates.empty()) return;
+  std::sort(candidates.begin(), candidates.end(), Better);
+  candidates.resize(NucleusSize(candidates, total));
+}
+
+// Logits below this weigh less than min_p of the best. min_p above 1 is taken as 1: the best always
+// stays.
+float Sampler::MinPFloor(float max) const {
+  if (params_.min_p <= 0 || !std::isfinite(max))
+    return params_.min_p <= 0 ? kNegativeInfinity : max;
+  return max + static_cast<float>(std::log(std::min(params_.min_p, 1.0)));
 }
 
 // How many of `sorted` it takes to reach top_p of `total`; at least one.

@@ -22,8 +22,9 @@ struct TokenCandidate {
 
 // Memory that is kept from draw to draw.
 struct SamplerScratch {
-  std::vector<float> adjusted;  // logits after bias and penalties
-  std::vector<int32_t> counts;  // of each token in the penalty window; all zero between draws
+  std::vector<float> adjusted;      // logits after bias and penalties
+  std::vector<int32_t> counts;      // of each token in the penalty window; all zero between draws
+  std::vector<float> block_maxima;  // greatest logit of each block of the vocabulary, twice
   std::vector<TokenCandidate> candidates;
   std::vector<double> weights;  // of candidates, not normalised
 };
@@ -47,6 +48,7 @@ class Sampler {
   std::span<const float> Adjust(std::span<const float> logits, std::span<const TokenId> history,
                                 SamplerScratch& scratch) const;
   void Choose(std::span<const float> logits, SamplerScratch& scratch) const;
+  float MinPFloor(float max) const;
   size_t NucleusSize(std::span<const TokenCandidate> sorted, double total) const;
 
   SamplingParams params_;
@@ -57,8 +59,9 @@ class Sampler {
 // above -inf.
 TokenId Argmax(std::span<const float> logits);
 
-// The `k` best candidates, best first; fewer when fewer are above -inf. Ties: lowest id first.
-void SelectTop(std::span<const float> logits, size_t k, std::vector<TokenCandidate>& out);
+// Leaves the `k` best candidates in scratch.candidates, best first; fewer when fewer are above
+// -inf. Ties: lowest id first.
+void SelectTop(std::span<const float> logits, size_t k, SamplerScratch& scratch);
 
 // Uniform in [0, 1).
 double UniformAt(uint64_t seed, uint64_t index);

@@ -96,7 +96,7 @@ TEST(Argmax, IsTheLowestOfTheGreatest) {
 }
 
 TEST(SelectTop, EqualsASort) {
-  for (const size_t n : {5u, 300u, 5000u}) {
+  for (const size_t n : {5u, 300u, 5000u, 20'000u}) {
     auto logits = RandomLogits(n, 11);
     for (size_t i = 0; i < n; i += 3)
       logits[i] = std::round(logits[i]);  // many ties
@@ -108,9 +108,10 @@ TEST(SelectTop, EqualsASort) {
     }
     std::stable_sort(sorted.begin(), sorted.end(),
                      [](const auto& a, const auto& b) { return a.logit > b.logit; });
-    for (const size_t k : {1u, 2u, 40u, 299u, 2048u, 2049u, 4000u, 9999u}) {
-      std::vector<TokenCandidate> top;
-      SelectTop(logits, k, top);
+    for (const size_t k : {0u, 1u, 2u, 40u, 299u, 2048u, 2049u, 4000u, 9999u}) {
+      SamplerScratch scratch;
+      SelectTop(logits, k, scratch);
+      const std::vector<TokenCandidate>& top = scratch.candidates;
       ASSERT_EQ(top.size(), std::min(k, sorted.size())) << n << " " << k;
       for (size_t i = 0; i < top.size(); ++i) {
         ASSERT_EQ(top[i].token, sorted[i].token) << n << " " << k << " " << i;
@@ -181,12 +182,61 @@ TEST(Sampler, TopPKeepsTheSmallestSetThatReachesP) {
 }
 
 TEST(Sampler, TopPOverAFlatVocabularyTakesMostOfIt) {
-  const std::vector<float> flat(3000, 1.0f);
+  const std::vector<float> flat(1000, 1.0f);
   auto params = Plain();
   params.top_p = 0.5;
-  const auto counts = Histogram(params, flat, 20'000);
-  EXPECT_LE(counts.rbegin()->first, 1500);  // ties go by id
-  EXPECT_GT(counts.size(), 1400u);
+  const auto counts = Histogram(params, flat, 5000);
+  EXPECT_LE(counts.rbegin()->first, 500);  // ties go by id
+  EXPECT_GT(counts.size(), 480u);
+}
+
+// Every way of choosing against the definition: sort all, cut by top_k, top_p and min_p, and
+// nothing else may come.
+TEST(Sampler, ChoosesExactlyWhatTheDefinitionDoes) {
+  std::mt19937 random(17);
+  for (int round = 0; round < 60; ++round) {
+    const auto logits = RandomLogits(40 + random() % 200, static_cast<uint32_t>(random()),
+                                     1 + static_cast<float>(random() % 3));
+    auto params = Plain();
+    params.top_k = std::vector<int32_t>{0, 1, 20, 1000}[random() % 4];
+    params.top_p = std::vector<double>{1.0, 0.95, 0.5, 0.1}[random() % 4];
+    params.min_p = std::vector<double>{0.0, 0.05, 0.3}[random() % 3];
+    params.seed = random();
+
+    std::vector<size_t> order(logits.size());
+    for (size_t i = 0; i < order.size(); ++i)
+      order[i] = i;
+    std::sort(order.begin(), order.end(),
+              [&](size_t a, size_t b) { return logits[a] > logits[b]; });
+    if (params.top_k > 0)
+      order.resize(std::min<size_t>(order.size(), static_cast<size_t>(params.top_k)));
+    const double max = logits[order[0]];
+    double total = 0;
+    for (const size_t i : order)
+      total += std::exp(logits[i] - max);
+    std::vector<double> p(logits.size(), 0.0);
+    double sum = 0;
+    double chosen = 0;
+    for (const size_t i : order) {
+      const double weight = std::exp(logits[i] - max);
+      if (weight >= params.min_p) {
+        p[i] = weight;
+        chosen += weight;
+      }
+      sum += weight;
+      if (sum >= params.top_p * total) break;
+    }
+    for (double& x : p)
+      x /= chosen;
+    double kinds = 0;
+    for (const double x : p)
+      kinds += x > 0 ? 1 : 0;
+    // Mean kinds - 1, deviation sqrt(2 (kinds - 1)) were all counts large; rare tokens make the
+    // tail longer.
+    EXPECT_LT(ChiSquare(Histogram(params, logits, 4000), p, 4000),
+              kinds + 12 * std::sqrt(kinds) + 12)
+        << round;
+  }
 }
 
 TEST(Sampler, MinPIsAShareOfTheBest) {

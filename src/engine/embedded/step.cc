@@ -41,7 +41,7 @@ bool EngineCore::ForwardBatch() {
   budget.prefill_beside_max = pace_.PrefillBeside(ready);
 
   batcher_.Plan(runs_, budget, batch_);
-  for (Run* run : batch_.starved)
+  for (EngineRun* run : batch_.starved)
     MarkStarved(*run);
   while (!batch_.tokens.empty()) {
     const Status status = executor_.Forward(batch_.tokens);
@@ -70,7 +70,7 @@ bool EngineCore::ForwardBatch() {
 void EngineCore::ApplyBatch() {
   size_t output = 0;
   for (const BatchShare& share : batch_.shares) {
-    Run& run = *share.run;
+    EngineRun& run = *share.run;
     const bool decoded = run.decoding();
     run.in_kv += share.tokens;
     sequences_.Appended(run.seq, share.tokens);
@@ -82,7 +82,7 @@ void EngineCore::ApplyBatch() {
   }
   // Only now may the executor be changed: logits are valid until then.
   for (const BatchShare& share : batch_.shares) {
-    Run& run = *share.run;
+    EngineRun& run = *share.run;
     if (run.failure) {
       FailRun(run, *run.failure);
     } else if (run.finish) {
@@ -96,7 +96,7 @@ void EngineCore::ApplyBatch() {
 }
 
 // Samples the run's next token and decides whether that was the last one.
-void EngineCore::TakeOutput(Run& run, std::span<const float> logits) {
+void EngineCore::TakeOutput(EngineRun& run, std::span<const float> logits) {
   const Result<TokenId> token =
       run.sampler.Sample(logits, run.tokens, run.answer_index(), scratch_);
   if (!token) {
@@ -122,7 +122,7 @@ void EngineCore::TakeOutput(Run& run, std::span<const float> logits) {
   }
 }
 
-void EngineCore::MarkStarved(Run& run) {
+void EngineCore::MarkStarved(EngineRun& run) {
   run.starved = true;
   counters_.starved.Add();
   if (pressure_ == nullptr) return;
@@ -134,7 +134,7 @@ void EngineCore::FreedSomething() {
     run->starved = false;
 }
 
-void EngineCore::EmitChunk(Run& run) {
+void EngineCore::EmitChunk(EngineRun& run) {
   if (!run.text.has_chunk()) return;
   RunChunk chunk = run.text.TakeChunk();
   if (!run.listener->on_chunk) return;
@@ -143,13 +143,13 @@ void EngineCore::EmitChunk(Run& run) {
   });
 }
 
-void EngineCore::EmitProgress(const Run& run) {
+void EngineCore::EmitProgress(const EngineRun& run) {
   if (!run.listener->on_prefill) return;
   outbox_.Add([listener = run.listener, done = run.prefilled(),
                total = run.prefill_end - run.begin] { listener->on_prefill(done, total); });
 }
 
-void EngineCore::FinishRun(Run& run, FinishReason reason) {
+void EngineCore::FinishRun(EngineRun& run, FinishReason reason) {
   if (reason != FinishReason::kPreempted) run.text.Finish();
   EmitChunk(run);
   RunResult result;
@@ -172,7 +172,7 @@ void EngineCore::FinishRun(Run& run, FinishReason reason) {
   ended_.push_back(&run);
 }
 
-void EngineCore::FailRun(Run& run, const Error& error) {
+void EngineCore::FailRun(EngineRun& run, const Error& error) {
   sequences_.Drop(run.seq, error);
   outbox_.Add([listener = run.listener, error] { listener->on_done(error); });
   ended_.push_back(&run);

@@ -9,6 +9,11 @@ namespace {
 
 constexpr SeqId kA{0}, kB{1}, kC{2};
 
+template <typename T>
+Code CodeOf(const Result<T>& result) {
+  return result ? Code{0} : result.error().code();
+}
+
 std::vector<TokenId> Tokens(const FakeExecutor& executor, std::string_view text) {
   return *executor.Tokenize(text, true, true);
 }
@@ -60,7 +65,8 @@ TEST(FakeExecutor, AnswersInLettersAndEnds) {
     longest = std::max(longest, answer.size());
     for (const char c : answer) {
       const auto byte = static_cast<uint8_t>(c);
-      EXPECT_TRUE((c >= 'a' && c <= 'z') || c == ' ' || byte == 0xC3 || (byte >= 0xA0 && byte <= 0xBF));
+      EXPECT_TRUE((c >= 'a' && c <= 'z') || c == ' ' || byte == 0xC3 ||
+                  (byte >= 0xA0 && byte <= 0xBF));
     }
     ASSERT_TRUE(executor.Truncate(kA, 0).ok());
   }
@@ -145,14 +151,14 @@ TEST(FakeExecutor, ImportChecksItsRangeAndChangesNothingOnError) {
   EXPECT_EQ(bytes.size(), 16U + 4 * 40);
   const int32_t free = executor.cells_free();
 
-  EXPECT_EQ(executor.Import(kB, {4, 8}, bytes).error().code(), Code::kInvalid);  // holds nothing
-  EXPECT_EQ(executor.Import(kB, {0, 4}, bytes).error().code(), Code::kCorrupt);  // other positions
+  EXPECT_EQ(CodeOf(executor.Import(kB, {4, 8}, bytes)), Code::kInvalid);  // holds nothing
+  EXPECT_EQ(CodeOf(executor.Import(kB, {0, 4}, bytes)), Code::kCorrupt);  // other positions
   ASSERT_TRUE(executor.CopyPrefix(kA, kB, 4).ok());
-  EXPECT_EQ(executor.Import(kB, {4, 7}, bytes).error().code(), Code::kCorrupt);
-  EXPECT_EQ(executor.Import(kB, {4, 8}, std::span(bytes).first(60)).error().code(), Code::kCorrupt);
+  EXPECT_EQ(CodeOf(executor.Import(kB, {4, 7}, bytes)), Code::kCorrupt);
+  EXPECT_EQ(CodeOf(executor.Import(kB, {4, 8}, std::span(bytes).first(60))), Code::kCorrupt);
   std::vector<std::byte> damaged = bytes;
   damaged.back() ^= std::byte{1};
-  EXPECT_EQ(executor.Import(kB, {4, 8}, damaged).error().code(), Code::kCorrupt);
+  EXPECT_EQ(CodeOf(executor.Import(kB, {4, 8}, damaged)), Code::kCorrupt);
   EXPECT_EQ(executor.cells_free(), free);
   EXPECT_EQ(executor.HeldTokens(kB), Tokens(executor, "0123"));
   ASSERT_TRUE(executor.Import(kB, {4, 8}, bytes).ok());
@@ -167,14 +173,14 @@ TEST(FakeExecutor, CellsAreABudget) {
   ASSERT_TRUE(executor.CopyPrefix(kA, kB, 5).ok());  // shared: costs nothing
   EXPECT_EQ(executor.cells_free(), 3);
   const auto full = executor.Forward(Batch(kB, 5, Tokens(executor, "wxyz")));
-  EXPECT_EQ(full.error().code(), Code::kExhausted);
+  EXPECT_EQ(CodeOf(full), Code::kExhausted);
   EXPECT_EQ(executor.HeldTokens(kB), Tokens(executor, "01234"));
   ASSERT_TRUE(executor.Truncate(kA, 0).ok());
   EXPECT_EQ(executor.cells_free(), 5);
   EXPECT_TRUE(executor.Forward(Batch(kB, 5, Tokens(executor, "wxyz"))).ok());
   std::vector<std::byte> bytes;
   ASSERT_TRUE(executor.Export(kB, {0, 9}, bytes).ok());
-  EXPECT_EQ(executor.Import(kC, {0, 9}, bytes).error().code(), Code::kExhausted);
+  EXPECT_EQ(CodeOf(executor.Import(kC, {0, 9}, bytes)), Code::kExhausted);
   EXPECT_TRUE(executor.HeldTokens(kC).empty());
 }
 
@@ -190,7 +196,7 @@ TEST(FakeExecutor, BadBatchesChangeNothing) {
       {{SeqId{-1}, 0, 'a', true}},
   };
   for (const auto& batch : bad) {
-    EXPECT_EQ(executor.Forward(batch).error().code(), Code::kInvalid);
+    EXPECT_EQ(CodeOf(executor.Forward(batch)), Code::kInvalid);
   }
   EXPECT_EQ(executor.cells_free(), executor.info().cells);
   EXPECT_FALSE(executor.Truncate(SeqId{99}, 0).ok());
@@ -204,11 +210,10 @@ TEST(FakeExecutor, FaultsComeWhenAskedFor) {
   FakeExecutor executor({});
   executor.FailForward(2, Code::kIo);
   EXPECT_TRUE(executor.Forward(Batch(kA, 0, Tokens(executor, "abcd"))).ok());
-  EXPECT_EQ(executor.Forward(Batch(kA, 4, Tokens(executor, "efgh"))).error().code(), Code::kIo);
+  EXPECT_EQ(CodeOf(executor.Forward(Batch(kA, 4, Tokens(executor, "efgh")))), Code::kIo);
   ASSERT_TRUE(executor.Truncate(kA, 0).ok());
   executor.FailForward(1, Code::kExhausted);
-  EXPECT_EQ(executor.Forward(Batch(kA, 0, Tokens(executor, "ab"))).error().code(),
-            Code::kExhausted);
+  EXPECT_EQ(CodeOf(executor.Forward(Batch(kA, 0, Tokens(executor, "ab")))), Code::kExhausted);
   EXPECT_TRUE(executor.HeldTokens(kA).empty());
   EXPECT_TRUE(executor.Forward(Batch(kA, 0, Tokens(executor, "ab"))).ok());
   std::vector<std::byte> bytes;
@@ -216,7 +221,7 @@ TEST(FakeExecutor, FaultsComeWhenAskedFor) {
   EXPECT_FALSE(executor.Export(kA, {0, 2}, bytes).ok());
   ASSERT_TRUE(executor.Export(kA, {0, 2}, bytes).ok());
   executor.FailImport(1, Code::kCorrupt);
-  EXPECT_EQ(executor.Import(kB, {0, 2}, bytes).error().code(), Code::kCorrupt);
+  EXPECT_EQ(CodeOf(executor.Import(kB, {0, 2}, bytes)), Code::kCorrupt);
   EXPECT_TRUE(executor.Import(kB, {0, 2}, bytes).ok());
 }
 
@@ -239,9 +244,9 @@ TEST(FakeExecutor, WithoutRangeExportItOnlyGoesForward) {
   EXPECT_FALSE(executor.info().range_export);
   ASSERT_TRUE(executor.Forward(Batch(kA, 0, Tokens(executor, "abcd"))).ok());
   std::vector<std::byte> bytes;
-  EXPECT_EQ(executor.Export(kA, {0, 4}, bytes).error().code(), Code::kInvalid);
-  EXPECT_EQ(executor.Truncate(kA, 2).error().code(), Code::kInvalid);
-  EXPECT_EQ(executor.CopyPrefix(kA, kB, 2).error().code(), Code::kInvalid);
+  EXPECT_EQ(CodeOf(executor.Export(kA, {0, 4}, bytes)), Code::kInvalid);
+  EXPECT_EQ(CodeOf(executor.Truncate(kA, 2)), Code::kInvalid);
+  EXPECT_EQ(CodeOf(executor.CopyPrefix(kA, kB, 2)), Code::kInvalid);
   EXPECT_EQ(executor.HeldTokens(kA).size(), 4U);
   EXPECT_TRUE(executor.CopyPrefix(kA, kB, 4).ok());
   EXPECT_TRUE(executor.Truncate(kA, 0).ok());
@@ -257,7 +262,7 @@ TEST(FakeExecutor, TokenizesBytesAndSpecials) {
   EXPECT_EQ(executor.TokenText(-1, true), "");
   EXPECT_EQ(executor.TokenText(999, true), "");
   const std::vector<ChatMessage> odd = {{"tool", "x", ""}};
-  EXPECT_EQ(executor.RenderChat(odd, true).error().code(), Code::kInvalid);
+  EXPECT_EQ(CodeOf(executor.RenderChat(odd, true)), Code::kInvalid);
 }
 
 }  // namespace

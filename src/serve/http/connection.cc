@@ -92,8 +92,7 @@ void Connection::WaitReadable() {
 
 void Connection::OnReadable() {
   error_code ec;
-  const size_t n =
-      socket_->read_some(asio::buffer(loop_->scratch(), loop_->scratch_bytes()), ec);
+  const size_t n = socket_->read_some(asio::buffer(loop_->scratch(), loop_->scratch_bytes()), ec);
   if (ec == asio::error::would_block || ec == asio::error::interrupted) return WaitReadable();
   if (ec == asio::error::eof) return OnEof();
   if (ec) return Close();
@@ -110,7 +109,8 @@ void Connection::OnReadable() {
 void Connection::OnEof() {
   eof_ = true;
   if (phase_ != Phase::kAnswer) return Close();
-  // The client may only have closed its sending half: the turn ends, the cut answer is still offered.
+  // The client may only have closed its sending half: the turn ends, the cut answer is still
+  // offered.
   if (const ExchangePtr exchange = exchange_) exchange->Gone(true);
 }
 
@@ -251,9 +251,8 @@ void Connection::Reply(HttpResponse response) {
 void Connection::BeginStream(const HttpResponse& head) {
   if (!socket_ || answered_) return;
   if (!chunked_ || shared_->closing) keep_alive_ = false;
-  const ResponseFraming framing{
-      chunked_ ? ResponseFraming::kChunked : ResponseFraming::kUntilClose, keep_alive_,
-      SystemClock().UnixMs() / 1000};
+  const ResponseFraming framing{chunked_ ? ResponseFraming::kChunked : ResponseFraming::kUntilClose,
+                                keep_alive_, SystemClock().UnixMs() / 1000};
   Queue(EncodeResponseHead(head, framing));
 }
 
@@ -329,7 +328,8 @@ void Connection::EndOfAnswer() {
   WaitReadable();
 }
 
-// Closing with unread input would reset the connection and could take the answer away from the client.
+// Closing with unread input would reset the connection and could take the answer away from the
+// client.
 void Connection::StartLinger() {
   ::shutdown(socket_->native_handle(), SHUT_WR);
   phase_ = Phase::kLinger;
@@ -350,8 +350,8 @@ void Connection::SetWriteDeadline(int64_t from_now_ms) {
   ArmTimer();
 }
 
-// A deadline that moves away leaves the timer alone: it fires early once and looks again. So a stream's chunks cost no
-// timer each.
+// A deadline that moves away leaves the timer alone: it fires early once and looks again. So a
+// stream's chunks cost no timer each.
 void Connection::ArmTimer() {
   int64_t next = read_deadline_ns_;
   if (write_deadline_ns_ != 0 && (next == 0 || write_deadline_ns_ < next)) {

@@ -1,5 +1,5 @@
-// Inside of the listener: an event loop, and one connection's state machine on it. The only header here with Asio in it;
-// included by connection.cc and listener.cc alone.
+// Inside of the listener: an event loop, and one connection's state machine on it. The only header
+// here with Asio in it; included by connection.cc and listener.cc alone.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,9 @@ class Loop {
   void Start();
   // Any thread. Drops `task` after Stop.
   void Post(std::function<void()> task);
-  // Closes all connections, runs `last` on the loop, and joins. Not from its own thread. What sockets of this loop
-  // other threads still hold may be destroyed until DestroyContext, which must follow.
+  // Closes all connections, runs `last` on the loop, and joins. Not from its own thread. What
+  // sockets of this loop other threads still hold may be destroyed until DestroyContext, which must
+  // follow.
   void Stop(std::function<void()> last);
   void DestroyContext();
 
@@ -79,7 +80,8 @@ class Loop {
   std::string scratch_;
 };
 
-// Reads a request, hands it on, writes the answer, and watches for the client's leaving in between. One loop only.
+// Reads a request, hands it on, writes the answer, and watches for the client's leaving in between.
+// One loop only.
 class Connection : public std::enable_shared_from_this<Connection> {
  public:
   Connection(std::shared_ptr<Loop> loop, std::shared_ptr<HttpShared> shared, StreamSocket socket,

@@ -1,6 +1,7 @@
 // One request being answered: what a handler holds on to while the service works.
-// Belongs to the loop of its connection: every method but Post is called there, and so are all callbacks. After the
-// connection is gone the methods do nothing. Answer with Reply, or with BeginStream, Write..., Finish.
+// Belongs to the loop of its connection: every method but Post is called there, and so are all
+// callbacks. After the connection is gone the methods do nothing. Answer with Reply, or with
+// BeginStream, Write..., Finish.
 #pragma once
 
 #include <cstdint>
@@ -35,7 +36,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // The head of a streamed answer; the body follows by Write. `head.body` is ignored.
   void BeginStream(HttpResponse head);
-  // Queues bytes of the stream. False: the client is gone or too slow; `gone` was called (perhaps from in here).
+  // Queues bytes of the stream. False: the client is gone or too slow; `gone` was called (perhaps
+  // from in here).
   bool Write(std::string_view bytes);
   // Ends the stream and the exchange.
   void Finish();
@@ -45,8 +47,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Monotonic time of the last Write, or of the start of the exchange.
   int64_t last_write_ns() const { return last_write_ns_; }
 
-  // Called once when the client goes away before the end, or is too slow (`slow`). What is written after that goes
-  // nowhere, or to a client that only closed its sending half.
+  // Called once when the client goes away before the end, or is too slow (`slow`). What is written
+  // after that goes nowhere, or to a client that only closed its sending half.
   void SetGone(std::function<void(bool slow)> gone);
   // Calls `tick` every `interval_ms` until the exchange is over. At most one.
   void SetTicker(int64_t interval_ms, std::function<void()> tick);

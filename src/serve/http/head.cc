@@ -16,8 +16,10 @@ bool IsToken(std::string_view text) {
 }
 
 std::string_view Trim(std::string_view text) {
-  while (!text.empty() && (text.front() == ' ' || text.front() == '\t')) text.remove_prefix(1);
-  while (!text.empty() && (text.back() == ' ' || text.back() == '\t')) text.remove_suffix(1);
+  while (!text.empty() && (text.front() == ' ' || text.front() == '\t'))
+    text.remove_prefix(1);
+  while (!text.empty() && (text.back() == ' ' || text.back() == '\t'))
+    text.remove_suffix(1);
   return text;
 }
 
@@ -89,7 +91,8 @@ bool ParseField(std::string_view line, HttpRequest& request, HeadError& error) {
   return true;
 }
 
-// At most one Content-Length, plain digits; at most one Transfer-Encoding, exactly "chunked"; never both.
+// At most one Content-Length, plain digits; at most one Transfer-Encoding, exactly "chunked"; never
+// both.
 bool ParseFraming(RequestHead& head, HeadError& error) {
   const HttpRequest& request = head.request;
   const size_t lengths = request.Count("Content-Length");
@@ -195,8 +198,7 @@ std::optional<RequestHead> ParseHead(std::string_view head_bytes, const HttpLimi
       return std::nullopt;
     }
     if (head.request.headers.size() == limits.headers_max) {
-      error =
-          HeadError{431, "more than " + std::to_string(limits.headers_max) + " header fields"};
+      error = HeadError{431, "more than " + std::to_string(limits.headers_max) + " header fields"};
       return std::nullopt;
     }
     if (!ParseField(line, head.request, error)) return std::nullopt;

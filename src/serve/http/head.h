@@ -1,5 +1,6 @@
-// The head of a request, checked more strictly than Beast does: what two parsers could read in two ways is refused, so
-// that nothing can be smuggled past a proxy. Pure functions over bytes from the wire; nothing here asserts.
+// The head of a request, checked more strictly than Beast does: what two parsers could read in two
+// ways is refused, so that nothing can be smuggled past a proxy. Pure functions over bytes from the
+// wire; nothing here asserts.
 #pragma once
 
 #include <cstddef>
@@ -18,8 +19,8 @@ struct HeadError {
   std::string message;
 };
 
-// Where the head ends in `bytes`, just behind the empty line; nullopt: not all there yet. An error as soon as a line
-// ends in a bare LF or more than `header_bytes_max` bytes came without an end.
+// Where the head ends in `bytes`, just behind the empty line; nullopt: not all there yet. An error
+// as soon as a line ends in a bare LF or more than `header_bytes_max` bytes came without an end.
 struct HeadScan {
   std::optional<size_t> end;
   std::optional<HeadError> error;
@@ -34,10 +35,13 @@ struct RequestHead {
   std::optional<uint64_t> content_length;
 };
 
-// `head` as ScanHead found it, the empty line included. Sets `error` and returns nullopt when it is refused.
-std::optional<RequestHead> ParseHead(std::string_view head, const HttpLimits& limits, HeadError& error);
+// `head` as ScanHead found it, the empty line included. Sets `error` and returns nullopt when it is
+// refused.
+std::optional<RequestHead> ParseHead(std::string_view head, const HttpLimits& limits,
+                                     HeadError& error);
 
-// "localhost:8585" -> "localhost", "[::1]:80" -> "[::1]", lower case; nullopt when it is no host[:port].
+// "localhost:8585" -> "localhost", "[::1]:80" -> "[::1]", lower case; nullopt when it is no
+// host[:port].
 std::optional<std::string> HostOf(std::string_view host_header);
 
 }  // namespace tenuto

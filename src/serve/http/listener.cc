@@ -5,6 +5,7 @@
 #include <sys/un.h>
 
 #include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -23,8 +24,8 @@ namespace tenuto {
 namespace {
 
 namespace asio = boost::asio;
-using boost::system::error_code;
 using asio::ip::tcp;
+using boost::system::error_code;
 using LocalProtocol = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
@@ -49,7 +50,8 @@ Result<std::vector<tcp::endpoint>> Resolve(asio::io_context& context, const std:
     return Error(Code::kInvalid, "host '" + host + "' is no address and no known name").At("host");
   }
   std::vector<tcp::endpoint> endpoints;
-  for (const auto& entry : found) endpoints.push_back(entry.endpoint());
+  for (const auto& entry : found)
+    endpoints.push_back(entry.endpoint());
   return endpoints;
 }
 
@@ -78,8 +80,7 @@ Error BindError(const error_code& ec, const tcp::endpoint& endpoint) {
     return Error(Code::kDenied, where + ": no right to listen there").At("port");
   }
   if (ec == boost::system::errc::address_not_available) {
-    return Error(Code::kInvalid,
-                 endpoint.address().to_string() + " is no address of this machine")
+    return Error(Code::kInvalid, endpoint.address().to_string() + " is no address of this machine")
         .At("host");
   }
   return Error(Code::kIo, where + ": " + ec.message());
@@ -107,8 +108,8 @@ Result<LocalProtocol::acceptor> ListenLocal(asio::io_context& context, const std
     LocalProtocol::socket probe(context);
     probe.connect(LocalProtocol::endpoint(address.short_path()), ec);
     if (!ec) {
-      return Error(Code::kConflict, "another server answers on " + path +
-                                        "; two servers cannot share a store");
+      return Error(Code::kConflict,
+                   "another server answers on " + path + "; two servers cannot share a store");
     }
   }
   struct stat info {};
@@ -167,7 +168,8 @@ Status HttpListener::State::ListenAll(const ServeSettings& settings) {
     auto acceptor = ListenTcp(context, endpoint);
     if (!acceptor) {
       if (acceptor.error().code() == Code::kConflict) return std::move(acceptor).error();
-      // A name may have an IPv6 address on a machine without IPv6: one address that works is enough.
+      // A name may have an IPv6 address on a machine without IPv6: one address that works is
+      // enough.
       if (!first_error) first_error = std::move(acceptor).error();
       continue;
     }
@@ -186,24 +188,22 @@ Status HttpListener::State::ListenAll(const ServeSettings& settings) {
 template <typename Acceptor>
 void HttpListener::State::Accept(Acceptor* acceptor, bool control) {
   const std::shared_ptr<Loop>& loop = loops[next_loop++ % loops.size()];
-  acceptor->async_accept(
-      loop->context(), [this, acceptor, control, loop](const error_code& ec, auto socket) {
-        if (!acceptor->is_open()) return;
-        if (!ec) {
-          if constexpr (std::is_same_v<Acceptor, tcp::acceptor>) {
-            error_code ignored;
-            socket.set_option(tcp::no_delay(true), ignored);
-          }
-          Take(StreamSocket(std::move(socket)), loop, control);
-          return Accept(acceptor, control);
-        }
-        // Out of descriptors, most likely: the connections at hand go on, new ones wait.
-        Log(LogLevel::kWarn, "http.accept_failed", {{"error", ec.message()}});
-        auto pause = std::make_shared<asio::steady_timer>(loops[0]->context(), kAcceptPause);
-        pause->async_wait([this, acceptor, control, pause](const error_code& pause_ec) {
-          if (!pause_ec && acceptor->is_open()) Accept(acceptor, control);
-        });
-      });
+  auto peer = std::make_shared<StreamSocket>(loop->context());
+  acceptor->async_accept(*peer, [this, acceptor, control, loop, peer](const error_code& ec) {
+    if (!acceptor->is_open()) return;
+    if (!ec) {
+      error_code ignored;
+      if (!control) peer->set_option(tcp::no_delay(true), ignored);
+      Take(std::move(*peer), loop, control);
+      return Accept(acceptor, control);
+    }
+    // Out of descriptors, most likely: the connections at hand go on, new ones wait.
+    Log(LogLevel::kWarn, "http.accept_failed", {{"error", ec.message()}});
+    auto pause = std::make_shared<asio::steady_timer>(loops[0]->context(), kAcceptPause);
+    pause->async_wait([this, acceptor, control, pause](const error_code& pause_ec) {
+      if (!pause_ec && acceptor->is_open()) Accept(acceptor, control);
+    });
+  });
 }
 
 void HttpListener::State::Take(StreamSocket socket, const std::shared_ptr<Loop>& loop,
@@ -220,7 +220,8 @@ void HttpListener::State::Take(StreamSocket socket, const std::shared_ptr<Loop>&
 
 void HttpListener::State::CloseAcceptors() {
   error_code ec;
-  for (const auto& acceptor : tcp_acceptors) acceptor->close(ec);
+  for (const auto& acceptor : tcp_acceptors)
+    acceptor->close(ec);
   if (local_acceptor && local_acceptor->is_open()) {
     local_acceptor->close(ec);
     unlink(control_socket.c_str());
@@ -245,12 +246,15 @@ Result<std::unique_ptr<HttpListener>> HttpListener::Open(const ServeSettings& se
   state->overload = EncodeResponseHead(overload, {ResponseFraming::kLength, false,
                                                   SystemClock().UnixMs() / 1000}) +
                     overload.body;
-  for (int i = 0; i < settings.threads; ++i) state->loops.push_back(std::make_shared<Loop>());
+  for (int i = 0; i < settings.threads; ++i)
+    state->loops.push_back(std::make_shared<Loop>());
   TENUTO_TRY(state->ListenAll(settings));
   State* raw = state.get();
-  for (const auto& acceptor : raw->tcp_acceptors) raw->Accept(acceptor.get(), false);
+  for (const auto& acceptor : raw->tcp_acceptors)
+    raw->Accept(acceptor.get(), false);
   if (raw->local_acceptor) raw->Accept(raw->local_acceptor.get(), true);
-  for (const auto& loop : raw->loops) loop->Start();
+  for (const auto& loop : raw->loops)
+    loop->Start();
   return std::unique_ptr<HttpListener>(new HttpListener(std::move(state)));
 }
 
@@ -276,12 +280,15 @@ void HttpListener::Stop() {
     loop->Post([raw = loop.get()] { raw->CloseWhenIdle(); });
   }
   state_->shared->WaitForNone(state_->shared->limits.drain_timeout_ms);
-  // The first loop hands connections to the others: it ends first. No context goes before every thread is joined.
+  // The first loop hands connections to the others: it ends first. No context goes before every
+  // thread is joined.
   state_->loops[0]->Stop([state = state_.get()] { state->CloseAcceptors(); });
   state_->tcp_acceptors.clear();
   state_->local_acceptor.reset();
-  for (const auto& loop : state_->loops) loop->Stop({});
-  for (const auto& loop : state_->loops) loop->DestroyContext();
+  for (const auto& loop : state_->loops)
+    loop->Stop({});
+  for (const auto& loop : state_->loops)
+    loop->DestroyContext();
 }
 
 }  // namespace tenuto

@@ -1,5 +1,5 @@
-// Sockets, connections and event loops: bytes in, Exchanges out. Knows HTTP, and nothing of what is served.
-// Thread-safe. Each connection belongs to one loop (one thread) for its whole life.
+// Sockets, connections and event loops: bytes in, Exchanges out. Knows HTTP, and nothing of what is
+// served. Thread-safe. Each connection belongs to one loop (one thread) for its whole life.
 #pragma once
 
 #include <cstddef>

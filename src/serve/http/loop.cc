@@ -1,4 +1,5 @@
-// Loop, Exchange and the count of connections: what stands between connections and the rest of the program.
+// Loop, Exchange and the count of connections: what stands between connections and the rest of the
+// program.
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/post.hpp>
 #include <chrono>
@@ -52,7 +53,8 @@ Loop::~Loop() {
 void Loop::Start() {
   thread_ = std::thread([this] {
     const auto guard = boost::asio::make_work_guard(*context_);
-    while (!stopping_) context_->run_one();
+    while (!stopping_)
+      context_->run_one();
     // What was closed has handlers left to run.
     context_->poll();
   });
@@ -95,14 +97,18 @@ void Loop::Remove(Connection* connection) {
 
 void Loop::CloseWhenIdle() {
   std::vector<std::shared_ptr<Connection>> all;
-  for (const auto& [raw, connection] : connections_) all.push_back(connection);
-  for (const auto& connection : all) connection->CloseWhenIdle();
+  for (const auto& [raw, connection] : connections_)
+    all.push_back(connection);
+  for (const auto& connection : all)
+    connection->CloseWhenIdle();
 }
 
 void Loop::CloseAll() {
   std::vector<std::shared_ptr<Connection>> all;
-  for (const auto& [raw, connection] : connections_) all.push_back(connection);
-  for (const auto& connection : all) connection->Close();
+  for (const auto& [raw, connection] : connections_)
+    all.push_back(connection);
+  for (const auto& connection : all)
+    connection->Close();
 }
 
 // --- Exchange ---

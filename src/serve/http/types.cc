@@ -1,9 +1,9 @@
 #include "serve/http/types.h"
 
-#include "serve/http/encode.h"
-
 #include <charconv>
 #include <ctime>
+
+#include "serve/http/encode.h"
 
 namespace tenuto {
 namespace {
@@ -16,7 +16,8 @@ void AppendHeader(std::string& out, std::string_view name, std::string_view valu
   out += name;
   out += ": ";
   // A value never ends the line: what came from a request was checked, this is the second lock.
-  for (char c : value) out += c == '\r' || c == '\n' ? ' ' : c;
+  for (char c : value)
+    out += c == '\r' || c == '\n' ? ' ' : c;
   out += "\r\n";
 }
 
@@ -56,32 +57,53 @@ const std::string* HttpRequest::Find(std::string_view name) const {
 
 size_t HttpRequest::Count(std::string_view name) const {
   size_t n = 0;
-  for (const HttpHeader& header : headers) n += EqualsIgnoreCase(header.name, name) ? 1 : 0;
+  for (const HttpHeader& header : headers)
+    n += EqualsIgnoreCase(header.name, name) ? 1 : 0;
   return n;
 }
 
 std::string_view HttpReason(int status) {
   switch (status) {
-    case 100: return "Continue";
-    case 200: return "OK";
-    case 204: return "No Content";
-    case 400: return "Bad Request";
-    case 401: return "Unauthorized";
-    case 403: return "Forbidden";
-    case 404: return "Not Found";
-    case 405: return "Method Not Allowed";
-    case 408: return "Request Timeout";
-    case 409: return "Conflict";
-    case 413: return "Payload Too Large";
-    case 415: return "Unsupported Media Type";
-    case 417: return "Expectation Failed";
-    case 429: return "Too Many Requests";
-    case 431: return "Request Header Fields Too Large";
-    case 500: return "Internal Server Error";
-    case 501: return "Not Implemented";
-    case 503: return "Service Unavailable";
-    case 505: return "HTTP Version Not Supported";
-    default: return "Unknown";
+    case 100:
+      return "Continue";
+    case 200:
+      return "OK";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 413:
+      return "Payload Too Large";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 429:
+      return "Too Many Requests";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 501:
+      return "Not Implemented";
+    case 503:
+      return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
+    default:
+      return "Unknown";
   }
 }
 
@@ -104,7 +126,8 @@ std::string EncodeResponseHead(const HttpResponse& response, const ResponseFrami
   }
   AppendHeader(out, "Cache-Control", "no-store");
   AppendHeader(out, "X-Content-Type-Options", "nosniff");
-  for (const HttpHeader& header : response.headers) AppendHeader(out, header.name, header.value);
+  for (const HttpHeader& header : response.headers)
+    AppendHeader(out, header.name, header.value);
   AppendHeader(out, "Connection", framing.keep_alive ? "keep-alive" : "close");
   out += "\r\n";
   return out;

@@ -1,5 +1,6 @@
-// The address of a Unix socket holds 107 bytes; a store may lie deeper. Such a path is reached through its folder's
-// descriptor. Thread-compatible; the short path is good while the object lives.
+// The address of a Unix socket holds 107 bytes; a store may lie deeper. Such a path is reached
+// through its folder's descriptor. Thread-compatible; the short path is good while the object
+// lives.
 #pragma once
 
 #include <string>

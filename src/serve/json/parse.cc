@@ -21,7 +21,8 @@ namespace json = boost::json;
 constexpr size_t kMembersMax = 65'536;
 constexpr size_t kMemoryBytesMax = 192 * kMiB;
 
-// Memory of one document, with an end. Shared by its values, so it lives as long as the last of them.
+// Memory of one document, with an end. Shared by its values, so it lives as long as the last of
+// them.
 class CountingResource final : public json::memory_resource {
  public:
   explicit CountingResource(size_t limit) : limit_(limit) {}
@@ -45,8 +46,8 @@ class CountingResource final : public json::memory_resource {
   size_t used_ = 0;
 };
 
-// Builds the value while it checks what the library does not. A handler stops the parser by `false` and an error code;
-// `fault` says why in words.
+// Builds the value while it checks what the library does not. A handler stops the parser by `false`
+// and an error code; `fault` says why in words.
 class StrictHandler {
  public:
   static constexpr size_t max_object_size = std::numeric_limits<size_t>::max();
@@ -169,9 +170,9 @@ Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
     if (!ec && used < text.size()) ec = json::error::extra_data;
     if (ec) {
       const std::string& fault = parser.handler().fault();
-      return Error(Code::kInvalid, "the body is no valid JSON: " +
-                                       (fault.empty() ? WhatIsWrong(ec) : fault) + " (byte " +
-                                       std::to_string(used) + ")");
+      return Error(Code::kInvalid,
+                   "the body is no valid JSON: " + (fault.empty() ? WhatIsWrong(ec) : fault) +
+                       " (byte " + std::to_string(used) + ")");
     }
     return parser.handler().Release();
   } catch (const std::bad_alloc&) {

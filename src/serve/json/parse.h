@@ -1,5 +1,5 @@
-// JSON from the wire, more strictly than the library reads it: names may not repeat in an object, numbers must be
-// finite, depth, members and memory are bounded. Thread-safe (no state).
+// JSON from the wire, more strictly than the library reads it: names may not repeat in an object,
+// numbers must be finite, depth, members and memory are bounded. Thread-safe (no state).
 #pragma once
 
 #include <boost/json/value.hpp>

@@ -10,10 +10,12 @@ namespace {
 
 constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
-// Bytes of a string that are copied as they are: all but control characters, quote, backslash and non-ASCII.
+// Bytes of a string that are copied as they are: all but control characters, quote, backslash and
+// non-ASCII.
 constexpr std::array<bool, 256> MakePlain() {
   std::array<bool, 256> plain{};
-  for (size_t c = 0x20; c < 0x7f; ++c) plain[c] = c != '"' && c != '\\';
+  for (size_t c = 0x20; c < 0x7f; ++c)
+    plain[c] = c != '"' && c != '\\';
   plain[0x7f] = true;
   return plain;
 }
@@ -23,7 +25,8 @@ unsigned char ByteAt(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
-// Length of the well-formed UTF-8 sequence at `i`, 0 when there is none (RFC 3629: no overlongs, no surrogates).
+// Length of the well-formed UTF-8 sequence at `i`, 0 when there is none (RFC 3629: no overlongs, no
+// surrogates).
 size_t SequenceAt(std::string_view text, size_t i) {
   const unsigned char lead = ByteAt(text, i);
   size_t length = 0;
@@ -55,13 +58,27 @@ size_t SequenceAt(std::string_view text, size_t i) {
 void AppendEscape(std::string& out, unsigned char c) {
   static constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
-    case '"': out += "\\\""; return;
-    case '\\': out += "\\\\"; return;
-    case '\n': out += "\\n"; return;
-    case '\r': out += "\\r"; return;
-    case '\t': out += "\\t"; return;
-    case '\b': out += "\\b"; return;
-    case '\f': out += "\\f"; return;
+    case '"':
+      out += "\\\"";
+      return;
+    case '\\':
+      out += "\\\\";
+      return;
+    case '\n':
+      out += "\\n";
+      return;
+    case '\r':
+      out += "\\r";
+      return;
+    case '\t':
+      out += "\\t";
+      return;
+    case '\b':
+      out += "\\b";
+      return;
+    case '\f':
+      out += "\\f";
+      return;
     default:
       out += "\\u00";
       out += kHex[c >> 4];
@@ -77,7 +94,8 @@ void AppendJsonString(std::string& out, std::string_view text) {
   size_t i = 0;
   while (i < text.size()) {
     size_t run = i;
-    while (run < text.size() && kPlain[ByteAt(text, run)]) ++run;
+    while (run < text.size() && kPlain[ByteAt(text, run)])
+      ++run;
     out.append(text, i, run - i);
     i = run;
     if (i == text.size()) break;
@@ -102,6 +120,15 @@ std::string JsonString(std::string_view text) {
   std::string out;
   AppendJsonString(out, text);
   return out;
+}
+
+bool IsUtf8(std::string_view text) {
+  for (size_t i = 0; i < text.size();) {
+    const size_t length = ByteAt(text, i) < 0x80 ? 1 : SequenceAt(text, i);
+    if (length == 0) return false;
+    i += length;
+  }
+  return true;
 }
 
 void JsonWriter::Separate() {

@@ -5,12 +5,15 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <utility>
 
 namespace tenuto {
 
-// Appends `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that the result always is.
+// Appends `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that
+// the result always is.
 void AppendJsonString(std::string& out, std::string_view text);
 std::string JsonString(std::string_view text);
+bool IsUtf8(std::string_view text);
 
 class JsonWriter {
  public:
@@ -31,9 +34,13 @@ class JsonWriter {
   JsonWriter& Raw(std::string_view json);  // a whole value, trusted
 
   // Key and value in one.
-  JsonWriter& Field(std::string_view name, std::string_view value) { return Key(name).String(value); }
+  JsonWriter& Field(std::string_view name, std::string_view value) {
+    return Key(name).String(value);
+  }
   JsonWriter& Field(std::string_view name, const char* value) { return Key(name).String(value); }
-  JsonWriter& Field(std::string_view name, const std::string& value) { return Key(name).String(value); }
+  JsonWriter& Field(std::string_view name, const std::string& value) {
+    return Key(name).String(value);
+  }
   JsonWriter& Field(std::string_view name, int32_t value) { return Key(name).Int(value); }
   JsonWriter& Field(std::string_view name, int64_t value) { return Key(name).Int(value); }
   JsonWriter& Field(std::string_view name, uint64_t value) { return Key(name).Uint(value); }

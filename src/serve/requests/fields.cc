@@ -56,7 +56,8 @@ constexpr std::array kForeign = {
     Unless("n_indent", Inert::kZero),
     Unless("t_max_predict_ms", Inert::kZeroOrMinus),
     Unless("t_max_prompt_ms", Inert::kZeroOrMinus),
-    Unless("id_slot", Inert::kZeroOrMinus, ": sessions take the place of slots"),
+    Unless("cache_prompt", Inert::kTrue, " as false: what is reused is always exact"),
+    Unless("id_slot", Inert::kMinusOne, ": sessions take the place of slots"),
     Unless("grammar", Inert::kEmpty),
     Unless("json_schema", Inert::kEmpty),
     Unless("samplers", Inert::kEmpty),
@@ -94,7 +95,6 @@ constexpr std::array kOpenAi = {
     Honoured("stream_options"),
     Unless("n", Inert::kOne),
     Unless("user", Inert::kAnyString),
-    Unless("cache_prompt", Inert::kAnyBool, ""),
 };
 
 constexpr std::array kChat = {
@@ -134,12 +134,8 @@ constexpr std::array kCompletions = {
 };
 
 constexpr std::array kLlama = {
-    Honoured("prompt"),
-    Honoured("n_predict"),
-    Honoured("max_tokens"),
-    Honoured("cache_prompt"),
-    Honoured("return_tokens"),
-    Honoured("model"),
+    Honoured("prompt"),        Honoured("n_predict"), Honoured("max_tokens"),
+    Honoured("return_tokens"), Honoured("model"),
 };
 
 constexpr std::array kTokenize = {
@@ -188,8 +184,7 @@ bool IsTextFormat(const json::value& value) {
 
 Error Refused(const FieldRule& rule) {
   const std::string name(rule.name);
-  return Error(Code::kInvalid,
-               "field '" + name + "' is not supported yet" + std::string(rule.why))
+  return Error(Code::kInvalid, "field '" + name + "' is not supported yet" + std::string(rule.why))
       .At(name);
 }
 
@@ -198,21 +193,38 @@ Error Refused(const FieldRule& rule) {
 bool IsInert(const json::value& value, Inert inert) {
   if (value.is_null()) return true;
   switch (inert) {
-    case Inert::kNever: return false;
-    case Inert::kFalse: return value.is_bool() && !value.get_bool();
-    case Inert::kZero: return IsNumber(value, 0);
-    case Inert::kOne: return IsNumber(value, 1);
-    case Inert::kZeroOrMinus: return IsNumber(value, 0) || IsNumber(value, -1);
-    case Inert::kEmpty: return IsEmpty(value);
-    case Inert::kAnyBool: return value.is_bool();
-    case Inert::kAnyString: return value.is_string();
-    case Inert::kStringMap: return IsStringMap(value);
+    case Inert::kNever:
+      return false;
+    case Inert::kFalse:
+      return value.is_bool() && !value.get_bool();
+    case Inert::kTrue:
+      return value.is_bool() && value.get_bool();
+    case Inert::kMinusOne:
+      return IsNumber(value, -1);
+    case Inert::kZero:
+      return IsNumber(value, 0);
+    case Inert::kOne:
+      return IsNumber(value, 1);
+    case Inert::kZeroOrMinus:
+      return IsNumber(value, 0) || IsNumber(value, -1);
+    case Inert::kEmpty:
+      return IsEmpty(value);
+    case Inert::kAnyBool:
+      return value.is_bool();
+    case Inert::kAnyString:
+      return value.is_string();
+    case Inert::kStringMap:
+      return IsStringMap(value);
     case Inert::kEmptyOrNone:
       return IsEmpty(value) || IsString(value, "none") || IsString(value, "auto");
-    case Inert::kTextFormat: return IsTextFormat(value);
-    case Inert::kAutoTier: return IsString(value, "auto") || IsString(value, "default");
-    case Inert::kNone: return IsString(value, "none");
-    case Inert::kMedium: return IsString(value, "medium");
+    case Inert::kTextFormat:
+      return IsTextFormat(value);
+    case Inert::kAutoTier:
+      return IsString(value, "auto") || IsString(value, "default");
+    case Inert::kNone:
+      return IsString(value, "none");
+    case Inert::kMedium:
+      return IsString(value, "medium");
     case Inert::kTextModality:
       return value.is_array() && value.get_array().size() == 1 &&
              IsString(value.get_array()[0], "text");
@@ -228,11 +240,16 @@ std::span<const FieldRule> FieldRules(Endpoint endpoint) {
   static const std::vector<FieldRule> tokenize = Join(kTokenize);
   static const std::vector<FieldRule> detokenize = Join(kDetokenize);
   switch (endpoint) {
-    case Endpoint::kChat: return chat;
-    case Endpoint::kCompletions: return completions;
-    case Endpoint::kLlamaCompletion: return llama;
-    case Endpoint::kTokenize: return tokenize;
-    case Endpoint::kDetokenize: return detokenize;
+    case Endpoint::kChat:
+      return chat;
+    case Endpoint::kCompletions:
+      return completions;
+    case Endpoint::kLlamaCompletion:
+      return llama;
+    case Endpoint::kTokenize:
+      return tokenize;
+    case Endpoint::kDetokenize:
+      return detokenize;
   }
   return {};
 }

@@ -1,5 +1,6 @@
-// Which field of which endpoint does what: one table each, so that nothing is ignored silently. A field is honoured;
-// or accepted where its value asks for nothing; or refused by name; or unknown. Pure.
+// Which field of which endpoint does what: one table each, so that nothing is ignored silently. A
+// field is honoured; or accepted where its value asks for nothing; or refused by name; or unknown.
+// Pure.
 #pragma once
 
 #include <boost/json/object.hpp>
@@ -15,21 +16,23 @@ namespace tenuto {
 
 // What a field that we don't do may hold and still be accepted.
 enum class Inert : uint8_t {
-  kNever,          // no value but null
-  kFalse,          // false
-  kZero,           // 0
-  kOne,            // 1
-  kZeroOrMinus,    // 0 or -1
-  kEmpty,          // "", [] or {}
-  kAnyBool,        // means nothing without what it belongs to
-  kAnyString,      // a mark for the operator's own books
-  kStringMap,      // an object of strings: likewise
-  kEmptyOrNone,    // [] or "none" or "auto": nothing to choose from
-  kTextFormat,     // {"type": "text"}
-  kAutoTier,       // "auto" or "default"
-  kNone,           // "none"
-  kMedium,         // "medium"
-  kTextModality,   // ["text"]
+  kNever,         // no value but null
+  kFalse,         // false
+  kTrue,          // true
+  kZero,          // 0
+  kOne,           // 1
+  kZeroOrMinus,   // 0 or -1
+  kMinusOne,      // -1
+  kEmpty,         // "", [] or {}
+  kAnyBool,       // means nothing without what it belongs to
+  kAnyString,     // a mark for the operator's own books
+  kStringMap,     // an object of strings: likewise
+  kEmptyOrNone,   // [] or "none" or "auto": nothing to choose from
+  kTextFormat,    // {"type": "text"}
+  kAutoTier,      // "auto" or "default"
+  kNone,          // "none"
+  kMedium,        // "medium"
+  kTextModality,  // ["text"]
 };
 
 struct FieldRule {
@@ -46,8 +49,8 @@ bool IsInert(const boost::json::value& value, Inert inert);
 enum class Endpoint : uint8_t { kChat, kCompletions, kLlamaCompletion, kTokenize, kDetokenize };
 std::span<const FieldRule> FieldRules(Endpoint endpoint);
 
-// kInvalid at the first field that is refused. Unknown names are added to `ignored`, sorted, cut to 64 bytes, at most
-// 32 of them; with `strict` the first is kInvalid instead.
+// kInvalid at the first field that is refused. Unknown names are added to `ignored`, sorted, cut to
+// 64 bytes, at most 32 of them; with `strict` the first is kInvalid instead.
 Status CheckFields(const boost::json::object& object, Endpoint endpoint, bool strict,
                    std::vector<std::string>& ignored);
 

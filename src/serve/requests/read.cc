@@ -85,8 +85,7 @@ Result<double> ToNumber(const json::value& value, const std::string& where, Numb
     number = value.get_double();
   }
   if (!(number >= range.low && number <= range.high)) {
-    return InvalidAt(where,
-                     "must be from " + Shortest(range.low) + " to " + Shortest(range.high));
+    return InvalidAt(where, "must be from " + Shortest(range.low) + " to " + Shortest(range.high));
   }
   return number;
 }

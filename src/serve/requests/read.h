@@ -1,5 +1,5 @@
-// Reads typed members of a JSON object within ranges. null and absent are the same. Pure. Every error is kInvalid at
-// the field's name, and says what was expected.
+// Reads typed members of a JSON object within ranges. null and absent are the same. Pure. Every
+// error is kInvalid at the field's name, and says what was expected.
 #pragma once
 
 #include <boost/json/object.hpp>

@@ -76,7 +76,8 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
   Session* session = found == state.by_key.end() ? nullptr : &state.sessions.at(found->second);
   TENUTO_TRY(JudgeCommit(commit, session == nullptr ? nullptr : &session->row));
 
-  StoredTurn stored{.row = turn, .line_turns = 1, .line_tokens = turn.prompt.size() + turn.answer.size()};
+  StoredTurn stored{
+      .row = turn, .line_turns = 1, .line_tokens = turn.prompt.size() + turn.answer.size()};
   if (session != nullptr) {
     if (!turn.idempotency_key.empty() && session->idempotency.contains(turn.idempotency_key))
       return DuplicateIdempotencyKey();
@@ -105,7 +106,8 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
   session->row.lease_epoch = commit.lease_epoch;
   session->row.turns = stored.line_turns;
   session->row.tokens = stored.line_tokens;
-  if (!turn.idempotency_key.empty()) session->idempotency.emplace(turn.idempotency_key, turn.id.value);
+  if (!turn.idempotency_key.empty())
+    session->idempotency.emplace(turn.idempotency_key, turn.id.value);
   session->turns.emplace(turn.id.value, std::move(stored));
   return session->row.id;
 }
@@ -186,25 +188,32 @@ Result<std::vector<PieceRow>> MemoryTokenLog::ReadPieces(int64_t session) {
   const auto found = state_.sessions.find(session);
   if (found == state_.sessions.end()) return NoSuchSession(std::to_string(session));
   std::vector<PieceRow> pieces;
-  for (const auto& [id, piece] : found->second.pieces) pieces.push_back(piece);
+  for (const auto& [id, piece] : found->second.pieces)
+    pieces.push_back(piece);
   std::stable_sort(pieces.begin(), pieces.end(), [](const PieceRow& a, const PieceRow& b) {
     return a.range.begin < b.range.begin;
   });
   return pieces;
 }
 
-Status MemoryTokenLog::AddPieces(int64_t session, std::span<const PieceRow> pieces) {
-  for (const PieceRow& piece : pieces) TENUTO_TRY(CheckPieceRow(piece));
+Result<std::vector<int64_t>> MemoryTokenLog::AddPieces(int64_t session,
+                                                       std::span<const PieceRow> pieces) {
+  for (const PieceRow& piece : pieces)
+    TENUTO_TRY(CheckPieceRow(piece));
   const MutexLock lock(mutex_);
   if (!state_.sessions.contains(session)) return NoSuchSession(std::to_string(session));
-  if (pieces.empty()) return Ok();
-  return Write([&](State& state) {
+  std::vector<int64_t> ids;
+  if (pieces.empty()) return ids;
+  TENUTO_TRY(Write([&](State& state) {
+    ids.clear();
     for (PieceRow piece : pieces) {
       piece.id = state.next_piece++;
       state.sessions.at(session).pieces.emplace(piece.id, piece);
+      ids.push_back(piece.id);
     }
     return true;
-  });
+  }));
+  return ids;
 }
 
 Result<std::vector<PayloadFileId>> MemoryTokenLog::DropPieces(int64_t session,
@@ -231,7 +240,8 @@ Result<std::vector<PayloadFileId>> MemoryTokenLog::ReferencedFiles() {
   const MutexLock lock(mutex_);
   std::set<PayloadFileId> files;
   for (const auto& [id, session] : state_.sessions)
-    for (const auto& [piece_id, piece] : session.pieces) files.insert(piece.location.file);
+    for (const auto& [piece_id, piece] : session.pieces)
+      files.insert(piece.location.file);
   return std::vector<PayloadFileId>(files.begin(), files.end());
 }
 

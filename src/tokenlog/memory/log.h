@@ -1,5 +1,5 @@
-// A TokenLog in memory: the oracle of the tests and the disk of the simulator. Same contract, verdicts and codes as
-// the stores on disk, plus faults on demand. Thread-safe.
+// A TokenLog in memory: the oracle of the tests and the disk of the simulator. Same contract,
+// verdicts and codes as the stores on disk, plus faults on demand. Thread-safe.
 #pragma once
 
 #include <map>
@@ -23,9 +23,11 @@ class MemoryTokenLog : public TokenLog {
     bool kept = false;
   };
 
-  // After a fault with kIo every further write is refused until Crash(): the volume is in doubt (INV-11).
+  // After a fault with kIo every further write is refused until Crash(): the volume is in doubt
+  // (INV-11).
   void FailWrite(Fault fault);
-  // The process dies and comes back: all that was acknowledged is there, and of what failed only `kept` writes are.
+  // The process dies and comes back: all that was acknowledged is there, and of what failed only
+  // `kept` writes are.
   void Crash();
   // Writes that succeeded: one for each call that stored something, however many turns it carried.
   uint64_t writes() const;
@@ -39,7 +41,8 @@ class MemoryTokenLog : public TokenLog {
                                    const std::string& after, size_t limit) override;
   Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) override;
   Result<std::vector<PieceRow>> ReadPieces(int64_t session) override;
-  Status AddPieces(int64_t session, std::span<const PieceRow> pieces) override;
+  Result<std::vector<int64_t>> AddPieces(int64_t session,
+                                         std::span<const PieceRow> pieces) override;
   Result<std::vector<PayloadFileId>> DropPieces(int64_t session,
                                                 std::span<const int64_t> ids) override;
   Result<std::vector<PayloadFileId>> ReferencedFiles() override;
@@ -47,14 +50,14 @@ class MemoryTokenLog : public TokenLog {
  private:
   struct StoredTurn {
     TurnRow row;
-    uint64_t line_turns = 0;   // from the root to this turn, both included
+    uint64_t line_turns = 0;  // from the root to this turn, both included
     uint64_t line_tokens = 0;
   };
   struct Session {
     SessionRow row;
-    std::map<std::string, StoredTurn> turns;            // by turn id
-    std::map<std::string, std::string> idempotency;     // key -> turn id
-    std::map<int64_t, PieceRow> pieces;                 // by piece id
+    std::map<std::string, StoredTurn> turns;         // by turn id
+    std::map<std::string, std::string> idempotency;  // key -> turn id
+    std::map<int64_t, PieceRow> pieces;              // by piece id
   };
   struct State {
     uint64_t lease_epoch = 0;
@@ -72,7 +75,8 @@ class MemoryTokenLog : public TokenLog {
 
   mutable Mutex mutex_;
   State state_ TENUTO_GUARDED_BY(mutex_);
-  std::optional<State> in_doubt_ TENUTO_GUARDED_BY(mutex_);  // what a `kept` fault left on the medium
+  std::optional<State> in_doubt_
+      TENUTO_GUARDED_BY(mutex_);  // what a `kept` fault left on the medium
   std::optional<Fault> fault_ TENUTO_GUARDED_BY(mutex_);
   std::optional<Error> dead_ TENUTO_GUARDED_BY(mutex_);
   uint64_t writes_ TENUTO_GUARDED_BY(mutex_) = 0;

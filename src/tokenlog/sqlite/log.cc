@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -17,7 +18,8 @@
 namespace tenuto {
 namespace {
 
-// How long a delete waits for readers before it leaves emptying the write-ahead log to the next Settle.
+// How long a delete waits for readers before it leaves emptying the write-ahead log to the next
+// Settle.
 constexpr int kEraseWaitMs = 200;
 
 // SQLite would make the file readable for everybody.
@@ -27,7 +29,8 @@ Status CreatePrivate(const std::string& path) {
     ::close(fd);
     return Ok();
   }
-  // An existing file is not even opened: closing it would drop the locks that this process may hold on it.
+  // An existing file is not even opened: closing it would drop the locks that this process may hold
+  // on it.
   if (errno == EEXIST) return Ok();
   const Code code = errno == EACCES || errno == EPERM || errno == EROFS ? Code::kDenied
                     : errno == ENOSPC || errno == EDQUOT                ? Code::kExhausted
@@ -36,6 +39,8 @@ Status CreatePrivate(const std::string& path) {
   return Error(code, "token log " + path + " can't be created: " + std::strerror(errno));
 }
 
+// Says which file is meant. For people at the machine: what a client may be told (kNotFound, ...)
+// stays without a path.
 Error InLog(const std::string& path, Error error) {
   if (error.message().find(path) != std::string::npos) return error;
   return std::move(error).With("token log " + path);
@@ -68,21 +73,25 @@ class SqliteTokenLog::ReaderLease {
 SqliteTokenLog::SqliteTokenLog(std::string path, std::string vfs, const SqliteOptions& options)
     : path_(std::move(path)), vfs_(std::move(vfs)), options_(options) {}
 
-Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& path, SqliteMode mode,
+Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& path,
+                                                             SqliteMode mode,
                                                              const SqliteOptions& options) {
   TENUTO_ASSIGN(std::string vfs, RegisterPageVfs(options.vfs));
   std::unique_ptr<SqliteTokenLog> log(new SqliteTokenLog(path, std::move(vfs), options));
   if (mode == SqliteMode::kWriter) {
     if (options.vfs.empty()) TENUTO_TRY(CreatePrivate(path));
-    auto writer = Database::Open(
-        {.path = path, .vfs = log->vfs_, .read_only = false, .busy_timeout_ms = options.busy_timeout_ms});
+    auto writer = Database::Open({.path = path,
+                                  .vfs = log->vfs_,
+                                  .read_only = false,
+                                  .busy_timeout_ms = options.busy_timeout_ms});
     if (!writer) return InLog(path, std::move(writer).error());
     if (Status prepared = PrepareWriter(**writer); !prepared)
       return InLog(path, std::move(prepared).error());
     const MutexLock lock(log->write_mutex_);
     log->writer_ = std::move(writer).value();
   } else {
-    // One reader at once, so that what is wrong with the file shows here and not at the first question.
+    // One reader at once, so that what is wrong with the file shows here and not at the first
+    // question.
     TENUTO_ASSIGN(std::unique_ptr<Database> reader, log->OpenReader());
     const MutexLock lock(log->read_mutex_);
     log->readers_.push_back(std::move(reader));
@@ -94,7 +103,8 @@ Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& 
 SqliteTokenLog::~SqliteTokenLog() {
   {
     const MutexLock lock(read_mutex_);
-    readers_.clear();  // before the writer, whose close then finds itself alone and empties the write-ahead log
+    readers_.clear();  // before the writer, whose close then finds itself alone and empties the
+                       // write-ahead log
   }
   const MutexLock lock(write_mutex_);
   if (writer_ && dead_) writer_->DisableCheckpointOnClose();
@@ -113,7 +123,8 @@ Result<std::unique_ptr<Database>> SqliteTokenLog::OpenReader() const {
 Result<SqliteTokenLog::ReaderLease> SqliteTokenLog::BorrowReader() {
   {
     const MutexLock lock(read_mutex_);
-    while (readers_.empty() && readers_open_ >= kReadersMax) reader_free_.wait(read_mutex_);
+    while (readers_.empty() && readers_open_ >= kReadersMax)
+      reader_free_.wait(read_mutex_);
     if (!readers_.empty()) {
       std::unique_ptr<Database> reader = std::move(readers_.back());
       readers_.pop_back();
@@ -137,7 +148,8 @@ auto SqliteTokenLog::Read(Work work) -> decltype(work(std::declval<Database&>())
   TENUTO_ASSIGN(Transaction transaction,
                 Transaction::Begin(lease.database(), Transaction::Kind::kRead));
   auto result = work(lease.database());
-  if (!result) return InLog(path_, std::move(result).error());
+  if (!result && result.error().code() == Code::kCorrupt)
+    return InLog(path_, std::move(result).error());
   return result;
 }
 
@@ -153,7 +165,8 @@ auto SqliteTokenLog::Write(Work work) -> decltype(work(std::declval<Database&>()
   };
   auto result = in_transaction();
   NoteFailure();
-  if (!result) return InLog(path_, std::move(result).error());
+  if (!result && result.error().code() == Code::kCorrupt)
+    return InLog(path_, std::move(result).error());
   if (writer_->wal_pages() >= kCheckpointOverduePages) {
     if (const Status copied = Checkpoint(); !copied)
       Log(LogLevel::kWarn, "tokenlog.checkpoint_failed", {{"error", copied.error().message()}});
@@ -169,9 +182,10 @@ Status SqliteTokenLog::Writable() const {
 
 void SqliteTokenLog::NoteFailure() {
   if (dead_ || !writer_->volume_in_doubt()) return;
-  dead_ = Error(Code::kIo, "token log " + path_ +
-                               " refuses writes: its volume failed a write or a sync, so what is on it is in "
-                               "doubt; check the disk and restart");
+  dead_ = Error(Code::kIo,
+                "token log " + path_ +
+                    " refuses writes: its volume failed a write or a sync, so what is on it is in "
+                    "doubt; check the disk and restart");
   Log(LogLevel::kError, "tokenlog.dead", {{"path", path_}});
 }
 
@@ -288,14 +302,20 @@ Result<std::vector<PieceRow>> SqliteTokenLog::ReadPieces(int64_t session) {
   });
 }
 
-Status SqliteTokenLog::AddPieces(int64_t session, std::span<const PieceRow> pieces) {
-  for (const PieceRow& piece : pieces) TENUTO_TRY(CheckPieceRow(piece));
+Result<std::vector<int64_t>> SqliteTokenLog::AddPieces(int64_t session,
+                                                       std::span<const PieceRow> pieces) {
+  for (const PieceRow& piece : pieces)
+    TENUTO_TRY(CheckPieceRow(piece));
   const MutexLock lock(write_mutex_);
-  return Write([&](Database& database) -> Status {
+  return Write([&](Database& database) -> Result<std::vector<int64_t>> {
     TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
     if (!row) return NoSuchSession(std::to_string(session));
-    for (const PieceRow& piece : pieces) TENUTO_TRY(InsertPiece(database, session, piece));
-    return Ok();
+    std::vector<int64_t> ids;
+    for (const PieceRow& piece : pieces) {
+      TENUTO_TRY(InsertPiece(database, session, piece));
+      ids.push_back(database.last_insert_id());
+    }
+    return ids;
   });
 }
 

@@ -1,13 +1,18 @@
-// The token log in one SQLite database in WAL mode (docs/formats/tokenlog.md). Thread-safe: one writing connection
-// behind a lock, a few reading ones in short transactions, so that readers never wait for a commit's sync.
+// The token log in one SQLite database in WAL mode (docs/formats/tokenlog.md). Thread-safe: one
+// writing connection behind a lock, a few reading ones in short transactions, so that readers never
+// wait for a commit's sync.
 //
 // CAVEATS
-// - One writing process per file is the rule, and the store's lock file enforces it, not this class. A second writer
-//   is still safe: SQLite serialises them and the lease epoch makes the stale one's commits kConflict (INV-13).
-// - After a failed sync or write the log is dead: writes give kIo until it is opened anew (INV-11); reads go on.
+// - One writing process per file is the rule, and the store's lock file enforces it, not this
+// class. A second writer
+//   is still safe: SQLite serialises them and the lease epoch makes the stale one's commits
+//   kConflict (INV-13).
+// - After a failed sync or write the log is dead: writes give kIo until it is opened anew (INV-11);
+// reads go on.
 //   What the failed call wrote may or may not be there after that.
 // - Not for network file systems. Don't fork while one is open.
-// - Besides the codes in log.h every method may give kUnavailable (another process holds the write lock for longer
+// - Besides the codes in log.h every method may give kUnavailable (another process holds the write
+// lock for longer
 //   than the busy timeout), kCorrupt and kIo.
 #pragma once
 
@@ -36,13 +41,13 @@ struct SqliteOptions {
 class SqliteTokenLog : public TokenLog {
  public:
   static constexpr int kReadersMax = 3;
-  // Pages of the write-ahead log from which Settle copies them into the database, and from which a commit that finds
-  // nobody calling Settle does it itself.
+  // Pages of the write-ahead log from which Settle copies them into the database, and from which a
+  // commit that finds nobody calling Settle does it itself.
   static constexpr int kCheckpointPages = 1000;
   static constexpr int kCheckpointOverduePages = 8000;
 
-  // kInvalid: another format (both are named) or another program's file; kNotFound: a reader found no log; kDenied:
-  // no rights; kCorrupt; kIo.
+  // kInvalid: another format (both are named) or another program's file; kNotFound: a reader found
+  // no log; kDenied: no rights; kCorrupt; kIo.
   static Result<std::unique_ptr<SqliteTokenLog>> Open(const std::string& path, SqliteMode mode,
                                                       const SqliteOptions& options = {});
   ~SqliteTokenLog() override;
@@ -56,7 +61,8 @@ class SqliteTokenLog : public TokenLog {
                                    const std::string& after, size_t limit) override;
   Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) override;
   Result<std::vector<PieceRow>> ReadPieces(int64_t session) override;
-  Status AddPieces(int64_t session, std::span<const PieceRow> pieces) override;
+  Result<std::vector<int64_t>> AddPieces(int64_t session,
+                                         std::span<const PieceRow> pieces) override;
   Result<std::vector<PayloadFileId>> DropPieces(int64_t session,
                                                 std::span<const int64_t> ids) override;
   Result<std::vector<PayloadFileId>> ReferencedFiles() override;
@@ -84,7 +90,8 @@ class SqliteTokenLog : public TokenLog {
   Mutex write_mutex_;
   std::unique_ptr<Database> writer_ TENUTO_GUARDED_BY(write_mutex_);  // null: opened for reading
   std::optional<Error> dead_ TENUTO_GUARDED_BY(write_mutex_);
-  bool erase_pending_ TENUTO_GUARDED_BY(write_mutex_) = false;  // deleted text may still be in the write-ahead log
+  bool erase_pending_ TENUTO_GUARDED_BY(write_mutex_) =
+      false;  // deleted text may still be in the write-ahead log
 
   Mutex read_mutex_;
   std::condition_variable_any reader_free_;

@@ -48,7 +48,8 @@ size_t U16(std::span<const std::byte> bytes, size_t at) {
   return std::to_integer<size_t>(bytes[at]) << 8 | std::to_integer<size_t>(bytes[at + 1]);
 }
 
-// Zeroes the bytes between a b-tree page's cell pointers and its first cell, which mean nothing to SQLite.
+// Zeroes the bytes between a b-tree page's cell pointers and its first cell, which mean nothing to
+// SQLite.
 void ClearGap(std::span<std::byte> page, uint64_t index) {
   const size_t header = index == 0 ? kFileHeader : 0;
   const auto type = std::to_integer<unsigned>(page[header]);
@@ -67,14 +68,17 @@ bool IsPage(int amount, sqlite3_int64 offset) {
 int ReadPage(sqlite3_file* file, void* out, int amount, sqlite3_int64 offset) {
   const int rc = Below(file)->pMethods->xRead(Below(file), out, amount, offset);
   if (rc != SQLITE_OK) return rc;
-  const std::span<const std::byte> bytes(static_cast<const std::byte*>(out), static_cast<size_t>(amount));
+  const std::span<const std::byte> bytes(static_cast<const std::byte*>(out),
+                                         static_cast<size_t>(amount));
   if (IsPage(amount, offset)) {
     const Checksum sum = ChecksumOf(bytes, static_cast<uint64_t>(offset) / kPage);
-    return std::memcmp(sum.data(), bytes.data() + kContent, sum.size()) == 0 ? SQLITE_OK : SQLITE_IOERR_DATA;
+    return std::memcmp(sum.data(), bytes.data() + kContent, sum.size()) == 0 ? SQLITE_OK
+                                                                             : SQLITE_IOERR_DATA;
   }
   // The file's header, from which SQLite takes the size of the pages it will ask for.
   if (offset == 0 && bytes.size() >= kFileHeader) {
-    const bool ours = U16(bytes, 16) == kPage && std::to_integer<int>(bytes[20]) == kLogPageReserveBytes;
+    const bool ours =
+        U16(bytes, 16) == kPage && std::to_integer<int>(bytes[20]) == kLogPageReserveBytes;
     return ours ? SQLITE_OK : SQLITE_NOTADB;
   }
   return amount < kLogPageBytes ? SQLITE_OK : SQLITE_IOERR_DATA;
@@ -86,29 +90,39 @@ int WritePage(sqlite3_file* file, const void* in, int amount, sqlite3_int64 offs
   std::array<std::byte, kPage> page;
   std::memcpy(page.data(), in, page.size());
   const uint64_t index = static_cast<uint64_t>(offset) / kPage;
-  ClearGap(page, index);
+  if (index == UINT64_MAX) ClearGap(page, index);
   const Checksum sum = ChecksumOf(page, index);
   std::memcpy(page.data() + kContent, sum.data(), sum.size());
   return Below(file)->pMethods->xWrite(Below(file), page.data(), amount, offset);
 }
 
-int Close(sqlite3_file* file) { return Below(file)->pMethods->xClose(Below(file)); }
+int Close(sqlite3_file* file) {
+  return Below(file)->pMethods->xClose(Below(file));
+}
 int Truncate(sqlite3_file* file, sqlite3_int64 size) {
   return Below(file)->pMethods->xTruncate(Below(file), size);
 }
-int Sync(sqlite3_file* file, int flags) { return Below(file)->pMethods->xSync(Below(file), flags); }
+int Sync(sqlite3_file* file, int flags) {
+  return Below(file)->pMethods->xSync(Below(file), flags);
+}
 int FileSize(sqlite3_file* file, sqlite3_int64* size) {
   return Below(file)->pMethods->xFileSize(Below(file), size);
 }
-int Lock(sqlite3_file* file, int level) { return Below(file)->pMethods->xLock(Below(file), level); }
-int Unlock(sqlite3_file* file, int level) { return Below(file)->pMethods->xUnlock(Below(file), level); }
+int Lock(sqlite3_file* file, int level) {
+  return Below(file)->pMethods->xLock(Below(file), level);
+}
+int Unlock(sqlite3_file* file, int level) {
+  return Below(file)->pMethods->xUnlock(Below(file), level);
+}
 int CheckReservedLock(sqlite3_file* file, int* held) {
   return Below(file)->pMethods->xCheckReservedLock(Below(file), held);
 }
 int FileControl(sqlite3_file* file, int op, void* arg) {
   return Below(file)->pMethods->xFileControl(Below(file), op, arg);
 }
-int SectorSize(sqlite3_file* file) { return Below(file)->pMethods->xSectorSize(Below(file)); }
+int SectorSize(sqlite3_file* file) {
+  return Below(file)->pMethods->xSectorSize(Below(file));
+}
 int DeviceCharacteristics(sqlite3_file* file) {
   return Below(file)->pMethods->xDeviceCharacteristics(Below(file));
 }
@@ -118,7 +132,9 @@ int ShmMap(sqlite3_file* file, int region, int bytes, int extend, void volatile*
 int ShmLock(sqlite3_file* file, int offset, int n, int flags) {
   return Below(file)->pMethods->xShmLock(Below(file), offset, n, flags);
 }
-void ShmBarrier(sqlite3_file* file) { Below(file)->pMethods->xShmBarrier(Below(file)); }
+void ShmBarrier(sqlite3_file* file) {
+  Below(file)->pMethods->xShmBarrier(Below(file));
+}
 int ShmUnmap(sqlite3_file* file, int remove) {
   return Below(file)->pMethods->xShmUnmap(Below(file), remove);
 }
@@ -146,7 +162,8 @@ constexpr sqlite3_io_methods kPageMethods = {
     .xUnfetch = nullptr,
 };
 
-int OpenFile(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags, int* flags_out) {
+int OpenFile(sqlite3_vfs* vfs, sqlite3_filename name, sqlite3_file* file, int flags,
+             int* flags_out) {
   sqlite3_vfs* below = BelowVfs(vfs);
   if ((flags & SQLITE_OPEN_MAIN_DB) == 0) return below->xOpen(below, name, file, flags, flags_out);
   const int rc = below->xOpen(below, name, Below(file), flags, flags_out);
@@ -167,7 +184,9 @@ int FullPathname(sqlite3_vfs* vfs, const char* name, int bytes, char* out) {
 int Randomness(sqlite3_vfs* vfs, int bytes, char* out) {
   return BelowVfs(vfs)->xRandomness(BelowVfs(vfs), bytes, out);
 }
-int Sleep(sqlite3_vfs* vfs, int us) { return BelowVfs(vfs)->xSleep(BelowVfs(vfs), us); }
+int Sleep(sqlite3_vfs* vfs, int us) {
+  return BelowVfs(vfs)->xSleep(BelowVfs(vfs), us);
+}
 int CurrentTime(sqlite3_vfs* vfs, double* out) {
   return BelowVfs(vfs)->xCurrentTime(BelowVfs(vfs), out);
 }

@@ -1,6 +1,7 @@
 #include "tokenlog/sqlite/rows.h"
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <cstring>
 #include <limits>
@@ -13,14 +14,21 @@ namespace {
 
 static_assert(std::endian::native == std::endian::little, "token blobs are little endian");
 
-#define TENUTO_SESSION_COLUMNS                                                              \
-  "s.id, s.tenant, s.user, s.agent, s.session, s.created_ms, s.updated_ms, s.head, "        \
-  "s.lease_epoch, s.vocabulary, s.turns, s.tokens, y.items_json "                           \
-  "FROM sessions s JOIN systems y ON y.session = s.id "
+std::string SessionsWhere(std::string_view rest) {
+  return "SELECT s.id, s.tenant, s.user, s.agent, s.session, s.created_ms, s.updated_ms, s.head, "
+         "s.lease_epoch, "
+         "s.vocabulary, s.turns, s.tokens, y.items_json "
+         "FROM sessions s JOIN systems y ON y.session = s.id WHERE " +
+         std::string(rest);
+}
 
-#define TENUTO_TURN_COLUMNS                                                                       \
-  "id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, " \
-  "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens FROM turns "
+std::string TurnsWhere(std::string_view rest) {
+  return "SELECT id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, "
+         "prompt, answer, "
+         "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens "
+         "FROM turns WHERE " +
+         std::string(rest);
+}
 
 // A turn with what the row holds beside the struct.
 struct StoredTurn {
@@ -96,7 +104,8 @@ struct LineEnd {
   int64_t tokens = 0;
 };
 
-Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session, const TurnId& turn) {
+Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session,
+                                             const TurnId& turn) {
   TENUTO_ASSIGN(Statement find, database.Use("SELECT digest, line_turns, line_tokens FROM turns "
                                              "WHERE session = ? AND id = ?"));
   find.Bind(session).Bind(turn.value);
@@ -110,33 +119,39 @@ Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session
 }
 
 Result<bool> HasTurnWithKey(Database& database, int64_t session, const std::string& key) {
-  TENUTO_ASSIGN(Statement find, database.Use("SELECT 1 FROM turns WHERE session = ? AND idempotency_key = ?"));
+  TENUTO_ASSIGN(Statement find,
+                database.Use("SELECT 1 FROM turns WHERE session = ? AND idempotency_key = ?"));
   find.Bind(session).Bind(key);
   return find.Step();
 }
 
 Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
-  TENUTO_ASSIGN(Statement insert,
-                database.Use("INSERT INTO sessions(tenant, user, agent, session, created_ms, updated_ms, head, "
-                             "lease_epoch, vocabulary, turns, tokens) VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0)"));
+  TENUTO_ASSIGN(
+      Statement insert,
+      database.Use(
+          "INSERT INTO sessions(tenant, user, agent, session, created_ms, updated_ms, head, "
+          "lease_epoch, vocabulary, turns, tokens) VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0)"));
   const SessionKey& key = commit.key;
   insert.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
   insert.Bind(commit.turn.created_unix_ms).Bind(commit.turn.completed_unix_ms);
   insert.Bind(static_cast<int64_t>(commit.lease_epoch)).Bind(commit.vocabulary);
   TENUTO_TRY(insert.Run());
   const int64_t id = database.last_insert_id();
-  TENUTO_ASSIGN(Statement system, database.Use("INSERT INTO systems(session, items_json) VALUES(?, ?)"));
+  TENUTO_ASSIGN(Statement system,
+                database.Use("INSERT INTO systems(session, items_json) VALUES(?, ?)"));
   system.Bind(id).Bind(commit.system_json);
   TENUTO_TRY(system.Run());
   return id;
 }
 
 Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, const LineEnd& end) {
-  TENUTO_ASSIGN(Statement insert,
-                database.Use("INSERT INTO turns(session, id, parent, line_turns, line_tokens, digest, created_ms, "
-                             "completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, "
-                             "params_json, recall_json, items_json, outcome_json) "
-                             "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  TENUTO_ASSIGN(
+      Statement insert,
+      database.Use(
+          "INSERT INTO turns(session, id, parent, line_turns, line_tokens, digest, created_ms, "
+          "completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, "
+          "params_json, recall_json, items_json, outcome_json) "
+          "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(session).Bind(turn.id.value).Bind(turn.parent.value);
   insert.Bind(end.turns).Bind(end.tokens).Bind(end.digest);
   insert.Bind(turn.created_unix_ms).Bind(turn.completed_unix_ms).Bind(int64_t{turn.incomplete});
@@ -146,14 +161,19 @@ Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, cons
   else
     insert.Bind(turn.idempotency_key);
   insert.Bind(std::as_bytes(std::span(turn.prompt))).Bind(std::as_bytes(std::span(turn.answer)));
-  insert.Bind(turn.params_json).Bind(turn.recall_json).Bind(turn.items_json).Bind(turn.outcome_json);
+  insert.Bind(turn.params_json)
+      .Bind(turn.recall_json)
+      .Bind(turn.items_json)
+      .Bind(turn.outcome_json);
   return insert.Run();
 }
 
 Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, const LineEnd& end) {
-  TENUTO_ASSIGN(Statement update,
-                database.Use("UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ? "
-                             "WHERE id = ?"));
+  TENUTO_ASSIGN(
+      Statement update,
+      database.Use(
+          "UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ? "
+          "WHERE id = ?"));
   update.Bind(commit.turn.id.value).Bind(static_cast<int64_t>(commit.lease_epoch));
   update.Bind(commit.turn.completed_unix_ms).Bind(end.turns).Bind(end.tokens).Bind(session);
   return update.Run();
@@ -182,7 +202,8 @@ Result<PieceRow> DecodePiece(const Statement& row) {
   const int64_t kind = row.Int(1);
   const int64_t begin = row.Int(2);
   const int64_t end = row.Int(3);
-  if (kind < 1 || kind > 255 || begin < 0 || end <= begin || end > std::numeric_limits<TokenPos>::max())
+  if (kind < 1 || kind > 255 || begin < 0 || end <= begin ||
+      end > std::numeric_limits<TokenPos>::max())
     return Error(Code::kCorrupt, "a piece row of the token log is damaged");
   piece.kind = static_cast<uint8_t>(kind);
   piece.range = {static_cast<TokenPos>(begin), static_cast<TokenPos>(end)};
@@ -193,44 +214,53 @@ Result<PieceRow> DecodePiece(const Statement& row) {
                     .offset = static_cast<uint64_t>(row.Int(8)),
                     .bytes = static_cast<uint64_t>(row.Int(9))};
   if (Status sound = CheckPieceRow(piece); !sound)
-    return Error(Code::kCorrupt, "a piece row of the token log is damaged: " + sound.error().message());
+    return Error(Code::kCorrupt,
+                 "a piece row of the token log is damaged: " + sound.error().message());
   return piece;
 }
 
 }  // namespace
 
 Result<std::optional<SessionRow>> SelectSession(Database& database, const SessionKey& key) {
-  TENUTO_ASSIGN(Statement find,
-                database.Use("SELECT " TENUTO_SESSION_COLUMNS
-                             "WHERE s.tenant = ? AND s.user = ? AND s.agent = ? AND s.session = ?"));
+  TENUTO_ASSIGN(
+      Statement find,
+      database.Use(SessionsWhere("s.tenant = ? AND s.user = ? AND s.agent = ? AND s.session = ?")));
   find.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
   return OneSession(find);
 }
 
 Result<std::optional<SessionRow>> SelectSession(Database& database, int64_t id) {
-  TENUTO_ASSIGN(Statement find, database.Use("SELECT " TENUTO_SESSION_COLUMNS "WHERE s.id = ?"));
+  TENUTO_ASSIGN(Statement find, database.Use(SessionsWhere("s.id = ?")));
   find.Bind(id);
   return OneSession(find);
 }
 
-Result<SessionPage> SelectSessions(Database& database, const std::string& tenant, const std::string& user,
-                                   const SessionKey& after, size_t limit) {
-  // Three statements rather than one with ORs, so that each is a walk along the index.
-  const char* sql = "SELECT " TENUTO_SESSION_COLUMNS
-                    "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) "
-                    "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
-  if (!tenant.empty())
-    sql = "SELECT " TENUTO_SESSION_COLUMNS
-          "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) AND s.tenant = ? "
-          "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
-  if (!tenant.empty() && !user.empty())
-    sql = "SELECT " TENUTO_SESSION_COLUMNS
-          "WHERE (s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?) AND s.tenant = ? AND s.user = ? "
-          "ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?";
-  TENUTO_ASSIGN(Statement list, database.Use(sql));
-  list.Bind(after.tenant).Bind(after.user).Bind(after.agent).Bind(after.session);
-  if (!tenant.empty()) list.Bind(tenant);
-  if (!tenant.empty() && !user.empty()) list.Bind(user);
+Result<SessionPage> SelectSessions(Database& database, const std::string& tenant,
+                                   const std::string& user, const SessionKey& after, size_t limit) {
+  // The filter's columns lead the index, and the start is compared in the columns after them: a
+  // page costs what is on it, wherever it lies.
+  std::vector<std::string_view> equal;
+  if (!tenant.empty()) equal.push_back(tenant);
+  if (!tenant.empty() && !user.empty()) equal.push_back(user);
+  std::vector<std::string_view> start = {after.tenant, after.user, after.agent, after.session};
+  for (const std::string_view wanted : equal) {
+    if (start.front() > wanted) return SessionPage{};
+    const bool before = start.front() < wanted;
+    start.erase(start.begin());
+    if (before) std::fill(start.begin(), start.end(), std::string_view());
+  }
+  static constexpr std::array<const char*, 3> kFilters = {
+      "(s.tenant, s.user, s.agent, s.session) > (?, ?, ?, ?)",
+      "s.tenant = ? AND (s.user, s.agent, s.session) > (?, ?, ?)",
+      "s.tenant = ? AND s.user = ? AND (s.agent, s.session) > (?, ?)"};
+  TENUTO_ASSIGN(
+      Statement list,
+      database.Use(SessionsWhere(std::string(kFilters[equal.size()]) +
+                                 " ORDER BY s.tenant, s.user, s.agent, s.session LIMIT ?")));
+  for (const std::string_view part : equal)
+    list.Bind(part);
+  for (const std::string_view part : start)
+    list.Bind(part);
   list.Bind(static_cast<int64_t>(limit) + 1);
   SessionPage page;
   for (;;) {
@@ -264,7 +294,8 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
   }
   if (!turn.parent.empty()) {
     if (!session) return Verdict(MissingParent(commit));
-    TENUTO_ASSIGN(const std::optional<LineEnd> parent, SelectLineEnd(database, session->id, turn.parent));
+    TENUTO_ASSIGN(const std::optional<LineEnd> parent,
+                  SelectLineEnd(database, session->id, turn.parent));
     if (!parent) return Verdict(MissingParent(commit));
     end = *parent;
   }
@@ -281,9 +312,9 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
   return Verdict(id);
 }
 
-Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session, const TurnId& head) {
-  TENUTO_ASSIGN(Statement find,
-                database.Use("SELECT " TENUTO_TURN_COLUMNS "WHERE session = ? AND id = ?"));
+Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session,
+                                        const TurnId& head) {
+  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND id = ?")));
   std::vector<StoredTurn> line;  // from the head back to the root
   for (TurnId at = head; !at.empty(); at = line.back().turn.parent) {
     find.Reset();
@@ -307,7 +338,8 @@ Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& se
     end.digest = TurnDigest(end.digest, stored->turn);
     end.turns += 1;
     end.tokens += TokensOf(stored->turn);
-    if (stored->digest != end.digest || stored->line_turns != end.turns || stored->line_tokens != end.tokens)
+    if (stored->digest != end.digest || stored->line_turns != end.turns ||
+        stored->line_tokens != end.tokens)
       return BrokenLine(stored->turn.id);
     turns.push_back(std::move(stored->turn));
   }
@@ -316,15 +348,15 @@ Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& se
 
 Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
                                                const std::string& idempotency_key) {
-  TENUTO_ASSIGN(Statement find,
-                database.Use("SELECT " TENUTO_TURN_COLUMNS "WHERE session = ? AND idempotency_key = ?"));
+  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND idempotency_key = ?")));
   find.Bind(session.id).Bind(idempotency_key);
   TENUTO_ASSIGN(const bool found, find.Step());
   if (!found) return std::optional<TurnRow>();
   TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
   LineEnd before{.digest = LineSeed(session.key)};
   if (!stored.turn.parent.empty()) {
-    TENUTO_ASSIGN(const std::optional<LineEnd> parent, SelectLineEnd(database, session.id, stored.turn.parent));
+    TENUTO_ASSIGN(const std::optional<LineEnd> parent,
+                  SelectLineEnd(database, session.id, stored.turn.parent));
     if (!parent) return BrokenLine(stored.turn.parent);
     before = *parent;
   }
@@ -335,9 +367,10 @@ Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const Session
 Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session) {
   std::vector<PayloadFileId> files;
   {
-    TENUTO_ASSIGN(Statement own,
-                  database.Use("SELECT DISTINCT file FROM pieces p WHERE session = ?1 AND NOT EXISTS "
-                               "(SELECT 1 FROM pieces q WHERE q.file = p.file AND q.session <> ?1)"));
+    TENUTO_ASSIGN(
+        Statement own,
+        database.Use("SELECT DISTINCT file FROM pieces p WHERE session = ?1 AND NOT EXISTS "
+                     "(SELECT 1 FROM pieces q WHERE q.file = p.file AND q.session <> ?1)"));
     own.Bind(session);
     for (;;) {
       TENUTO_ASSIGN(const bool row, own.Step());
@@ -353,9 +386,11 @@ Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t ses
 }
 
 Result<std::vector<PieceRow>> SelectPieces(Database& database, int64_t session) {
-  TENUTO_ASSIGN(Statement list,
-                database.Use("SELECT id, kind, range_begin, range_end, fingerprint, prefix_begin, prefix_end, file, "
-                             "offset, bytes FROM pieces WHERE session = ? ORDER BY range_begin, id"));
+  TENUTO_ASSIGN(
+      Statement list,
+      database.Use(
+          "SELECT id, kind, range_begin, range_end, fingerprint, prefix_begin, prefix_end, file, "
+          "offset, bytes FROM pieces WHERE session = ? ORDER BY range_begin, id"));
   list.Bind(session);
   std::vector<PieceRow> pieces;
   for (;;) {
@@ -367,13 +402,16 @@ Result<std::vector<PieceRow>> SelectPieces(Database& database, int64_t session) 
 }
 
 Status InsertPiece(Database& database, int64_t session, const PieceRow& piece) {
-  TENUTO_ASSIGN(Statement insert,
-                database.Use("INSERT INTO pieces(session, kind, range_begin, range_end, fingerprint, prefix_begin, "
-                             "prefix_end, file, offset, bytes) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+  TENUTO_ASSIGN(
+      Statement insert,
+      database.Use(
+          "INSERT INTO pieces(session, kind, range_begin, range_end, fingerprint, prefix_begin, "
+          "prefix_end, file, offset, bytes) VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(session).Bind(int64_t{piece.kind}).Bind(int64_t{piece.range.begin});
   insert.Bind(int64_t{piece.range.end}).Bind(piece.fingerprint).Bind(piece.prefix_begin);
   insert.Bind(piece.prefix_end).Bind(std::bit_cast<int64_t>(piece.location.file.value));
-  insert.Bind(static_cast<int64_t>(piece.location.offset)).Bind(static_cast<int64_t>(piece.location.bytes));
+  insert.Bind(static_cast<int64_t>(piece.location.offset))
+      .Bind(static_cast<int64_t>(piece.location.bytes));
   return insert.Run();
 }
 

@@ -1,5 +1,6 @@
-// Rows of the token log's tables to and from the structs of log.h: all its SQL over sessions, turns and pieces. Each
-// function runs inside the caller's transaction. What comes from disk is checked: kCorrupt.
+// Rows of the token log's tables to and from the structs of log.h: all its SQL over sessions, turns
+// and pieces. Each function runs inside the caller's transaction. What comes from disk is checked:
+// kCorrupt.
 #pragma once
 
 #include <optional>
@@ -14,14 +15,16 @@ namespace tenuto {
 
 Result<std::optional<SessionRow>> SelectSession(Database& database, const SessionKey& key);
 Result<std::optional<SessionRow>> SelectSession(Database& database, int64_t id);
-Result<SessionPage> SelectSessions(Database& database, const std::string& tenant, const std::string& user,
-                                   const SessionKey& after, size_t limit);
+Result<SessionPage> SelectSessions(Database& database, const std::string& tenant,
+                                   const std::string& user, const SessionKey& after, size_t limit);
 
-// Judges one commit and stores it; the session's id. The first error of the outer Result is the database's and ends
-// the transaction, the inner one is this commit's verdict and has changed nothing.
+// Judges one commit and stores it; the session's id. The first error of the outer Result is the
+// database's and ends the transaction, the inner one is this commit's verdict and has changed
+// nothing.
 Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit);
 
-Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session, const TurnId& head);
+Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session,
+                                        const TurnId& head);
 Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
                                                const std::string& idempotency_key);
 

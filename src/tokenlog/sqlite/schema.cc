@@ -92,8 +92,9 @@ Result<Identity> ReadIdentity(Database& database) {
 
 Status CheckIdentity(const Identity& identity) {
   if (identity.application_id != kLogApplicationId)
-    return Error(Code::kInvalid,
-                 "it is a database of another program, not a token log; name another folder by --store");
+    return Error(
+        Code::kInvalid,
+        "it is a database of another program, not a token log; name another folder by --store");
   if (identity.format == kLogFormat) return Ok();
   const bool newer = identity.format > kLogFormat;
   return Error(Code::kInvalid, "it has format " + std::to_string(identity.format) +
@@ -105,7 +106,8 @@ Status CheckIdentity(const Identity& identity) {
 // Settings that live in the file: only before its first page exists.
 Status ShapeEmptyFile(Database& database) {
   int reserve = kLogPageReserveBytes;
-  const int rc = sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve);
+  const int rc =
+      sqlite3_file_control(database.handle(), "main", SQLITE_FCNTL_RESERVE_BYTES, &reserve);
   if (rc != SQLITE_OK) return database.ErrorOf(rc);
   TENUTO_TRY(database.Exec("PRAGMA page_size = 4096"));
   static_assert(kLogPageBytes == 4096);
@@ -117,7 +119,8 @@ Status UseWal(Database& database) {
   TENUTO_ASSIGN(Statement mode, database.Use("PRAGMA journal_mode = WAL"));
   TENUTO_ASSIGN(const bool row, mode.Step());
   if (!row || mode.Text(0) != "wal")
-    return Error(Code::kIo, "SQLite can't use a write-ahead log here; is the store on a network file system?");
+    return Error(Code::kIo,
+                 "SQLite can't use a write-ahead log here; is the store on a network file system?");
   return Ok();
 }
 
@@ -143,11 +146,13 @@ Status PrepareWriter(Database& database) {
     TENUTO_TRY(ShapeEmptyFile(database));
   TENUTO_TRY(UseWal(database));
   // Checkpoints are run by SqliteTokenLog: inside a commit they would make somebody wait.
-  TENUTO_TRY(database.Exec("PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
-                           "PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;"
-                           "PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096"));
+  TENUTO_TRY(database.Exec(
+      "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
+      "PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;"
+      "PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096"));
   const std::string limit = "PRAGMA max_page_count = " + std::to_string(kLogPagesMax);
   TENUTO_TRY(database.Exec(limit.c_str()));
+  database.CountWalPages();
   if (identity.empty) TENUTO_TRY(CreateTables(database));
   return Ok();
 }
@@ -156,8 +161,9 @@ Status PrepareReader(Database& database) {
   TENUTO_ASSIGN(const Identity identity, ReadIdentity(database));
   if (identity.empty) return Error(Code::kNotFound, "it is empty: no server has used it yet");
   TENUTO_TRY(CheckIdentity(identity));
-  return database.Exec("PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;"
-                       "PRAGMA cache_size = -2048");
+  return database.Exec(
+      "PRAGMA query_only = ON; PRAGMA cell_size_check = ON; PRAGMA temp_store = MEMORY;"
+      "PRAGMA cache_size = -2048");
 }
 
 }  // namespace tenuto

@@ -1,4 +1,5 @@
-// The tables of the token log's SQLite database, and what makes a file one of ours (docs/formats/tokenlog.md).
+// The tables of the token log's SQLite database, and what makes a file one of ours
+// (docs/formats/tokenlog.md).
 #pragma once
 
 #include <cstdint>
@@ -11,8 +12,8 @@ namespace tenuto {
 inline constexpr int64_t kLogApplicationId = 0x54454e4c;  // "TENL"
 inline constexpr int64_t kLogFormat = 1;                  // PRAGMA user_version
 
-// Makes an empty file a token log, or checks that it is one of this format, and sets up the writing connection.
-// kInvalid: another format or another program's database, untouched.
+// Makes an empty file a token log, or checks that it is one of this format, and sets up the writing
+// connection. kInvalid: another format or another program's database, untouched.
 Status PrepareWriter(Database& database);
 
 // The same checks for a reading connection; changes nothing. kNotFound: the file is empty.

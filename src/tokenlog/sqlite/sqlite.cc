@@ -14,10 +14,13 @@ constexpr char kDamaged[] =
 
 bool IsOutOfSpace(int rc, int os_error) {
   if ((rc & 0xff) == SQLITE_FULL) return true;
-  // Growing the shared-memory file is the one place where SQLite hides a full disk behind an I/O error; quotas are
-  // another word for it.
+  // Growing the shared-memory file is the one place where SQLite hides a full disk behind an I/O
+  // error; quotas are another word for it.
   if (rc == SQLITE_IOERR_SHMSIZE) return true;
-  return (rc & 0xff) == SQLITE_IOERR && (os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG);
+  // A sync that failed for want of space has still failed (INV-11).
+  if (rc == SQLITE_IOERR_FSYNC || rc == SQLITE_IOERR_DIR_FSYNC) return false;
+  return (rc & 0xff) == SQLITE_IOERR &&
+         (os_error == ENOSPC || os_error == EDQUOT || os_error == EFBIG);
 }
 
 bool IsDamage(int rc) {
@@ -56,8 +59,8 @@ Statement& Statement::Bind(int64_t value) {
 
 Statement& Statement::Bind(std::string_view text) {
   // An empty view may have no address, which SQLite would take for NULL.
-  Note(sqlite3_bind_text64(handle_, next_, text.empty() ? "" : text.data(), text.size(), SQLITE_STATIC,
-                           SQLITE_UTF8));
+  Note(sqlite3_bind_text64(handle_, next_, text.empty() ? "" : text.data(), text.size(),
+                           SQLITE_STATIC, SQLITE_UTF8));
   return *this;
 }
 
@@ -104,7 +107,8 @@ std::string_view Statement::Text(int column) const {
 std::span<const std::byte> Statement::Blob(int column) const {
   const void* blob = sqlite3_column_blob(handle_, column);
   if (blob == nullptr) return {};
-  return {static_cast<const std::byte*>(blob), static_cast<size_t>(sqlite3_column_bytes(handle_, column))};
+  return {static_cast<const std::byte*>(blob),
+          static_cast<size_t>(sqlite3_column_bytes(handle_, column))};
 }
 
 bool Statement::IsNull(int column) const {
@@ -115,7 +119,8 @@ Result<Digest256> Statement::Digest(int column) const {
   const auto blob = Blob(column);
   Digest256 digest;
   if (blob.size() != digest.bytes.size())
-    return Error(Code::kCorrupt, "a digest in the token log has a wrong size" + std::string(kDamaged));
+    return Error(Code::kCorrupt,
+                 "a digest in the token log has a wrong size" + std::string(kDamaged));
   std::memcpy(digest.bytes.data(), blob.data(), blob.size());
   return digest;
 }
@@ -123,36 +128,44 @@ Result<Digest256> Statement::Digest(int column) const {
 Result<std::unique_ptr<Database>> Database::Open(const Spec& spec) {
   std::unique_ptr<Database> database(new Database);
   database->path_ = spec.path;
-  const int flags = SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
-                    (spec.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
+  const int flags =
+      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+      (spec.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   sqlite3* handle = nullptr;
   const int rc = sqlite3_open_v2(spec.path.c_str(), &handle, flags, spec.vfs.c_str());
   database->handle_.reset(handle);
   if (rc != SQLITE_OK) return database->ErrorOf(rc);
+  // SQLite opens a file that it may not write for reading, and says nothing.
+  if (!spec.read_only && sqlite3_db_readonly(handle, "main") == 1)
+    return database->ErrorOf(SQLITE_READONLY);
   sqlite3_busy_timeout(handle, spec.busy_timeout_ms);
   // Foreign bytes must not be able to run what a schema can hold (views, triggers with functions).
   sqlite3_db_config(handle, SQLITE_DBCONFIG_DEFENSIVE, 1, nullptr);
   sqlite3_db_config(handle, SQLITE_DBCONFIG_TRUSTED_SCHEMA, 0, nullptr);
+  return database;
+}
+
+void Database::CountWalPages() {
   sqlite3_wal_hook(
-      handle,
+      handle_.get(),
       [](void* self, sqlite3*, const char*, int pages) {
         static_cast<Database*>(self)->wal_pages_ = pages;
         return SQLITE_OK;
       },
-      database.get());
-  return database;
+      this);
 }
 
-Result<Statement> Database::Use(const char* sql) {
-  auto& cached = statements_[sql];
-  if (!cached) {
+Result<Statement> Database::Use(std::string_view sql) {
+  auto cached = statements_.find(sql);
+  if (cached == statements_.end()) {
     sqlite3_stmt* statement = nullptr;
-    const int rc = sqlite3_prepare_v3(handle_.get(), sql, -1, SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+    const int rc = sqlite3_prepare_v3(handle_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
     if (rc != SQLITE_OK) return ErrorOf(rc);
-    cached.reset(statement);
+    cached = statements_.emplace(std::string(sql), statement).first;
   }
-  TENUTO_CHECK(!sqlite3_stmt_busy(cached.get()));
-  return Statement(*this, cached.get());
+  TENUTO_CHECK(sqlite3_stmt_busy(cached->second.get()) == 0);
+  return Statement(*this, cached->second.get());
 }
 
 Status Database::Exec(const char* sql) {
@@ -161,21 +174,26 @@ Status Database::Exec(const char* sql) {
   return Ok();
 }
 
-Result<int64_t> Database::QueryInt(const char* sql) {
+Result<int64_t> Database::QueryInt(std::string_view sql) {
   TENUTO_ASSIGN(Statement statement, Use(sql));
   TENUTO_ASSIGN(const bool row, statement.Step());
-  if (!row) return Error(Code::kCorrupt, "the token log lacks a row that every log has" + std::string(kDamaged));
+  if (!row)
+    return Error(Code::kCorrupt,
+                 "the token log lacks a row that every log has" + std::string(kDamaged));
   return statement.Int(0);
 }
 
 Error Database::ErrorOf(int rc) {
   sqlite3* db = handle_.get();
   const int os_error = db == nullptr ? 0 : sqlite3_system_errno(db);
-  const std::string what = "token log " + path_ + ": " +
-                           (db == nullptr ? sqlite3_errstr(rc) : sqlite3_errmsg(db));
+  // The connection's own words only where they belong to this code.
+  const bool current = db != nullptr && sqlite3_extended_errcode(db) == rc;
+  const std::string what =
+      "token log " + path_ + ": " + (current ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
   const std::string why = os_error == 0 ? "" : std::string(" (") + std::strerror(os_error) + ")";
   if (IsDamage(rc)) return Error(Code::kCorrupt, what + kDamaged);
-  if (IsOutOfSpace(rc, os_error)) return Error(Code::kExhausted, what + ": free some space on its volume");
+  if (IsOutOfSpace(rc, os_error))
+    return Error(Code::kExhausted, what + ": free some space on its volume");
   switch (rc & 0xff) {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
@@ -183,9 +201,11 @@ Error Database::ErrorOf(int rc) {
     case SQLITE_READONLY:
     case SQLITE_PERM:
     case SQLITE_AUTH:
-      return Error(Code::kDenied, what + ": it can't be written; check the rights of the file and its folder");
+      return Error(Code::kDenied,
+                   what + ": it can't be written; check the rights of the file and its folder");
     case SQLITE_CANTOPEN:
-      if (os_error == ENOENT) return Error(Code::kNotFound, "token log " + path_ + " does not exist");
+      if (os_error == ENOENT)
+        return Error(Code::kNotFound, "token log " + path_ + " does not exist");
       return Error(Code::kDenied, what + why + ": check the rights of the file and its folder");
     case SQLITE_IOERR:
       volume_in_doubt_ = volume_in_doubt_ || rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_FSYNC ||
@@ -209,9 +229,9 @@ Result<bool> Database::RunCheckpoint(Checkpoint mode) {
   const bool truncate = mode == Checkpoint::kTruncate;
   int left = 0;
   int copied = 0;
-  const int rc =
-      sqlite3_wal_checkpoint_v2(handle_.get(), "main",
-                                truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE, &left, &copied);
+  const int rc = sqlite3_wal_checkpoint_v2(
+      handle_.get(), "main", truncate ? SQLITE_CHECKPOINT_TRUNCATE : SQLITE_CHECKPOINT_PASSIVE,
+      &left, &copied);
   if ((rc & 0xff) == SQLITE_BUSY) return false;
   if (rc != SQLITE_OK) return ErrorOf(rc);
   if (left == copied) wal_pages_ = 0;
@@ -230,7 +250,10 @@ Transaction::~Transaction() {
 }
 
 Status Transaction::Commit() {
-  TENUTO_TRY(database_->Exec("COMMIT"));
+  if (Status done = database_->Exec("COMMIT"); !done) {
+    if (done.error().code() == Code::kIo) database_->MarkVolumeInDoubt();
+    return done;
+  }
   database_ = nullptr;
   return Ok();
 }

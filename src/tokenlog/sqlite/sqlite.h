@@ -1,15 +1,17 @@
-// RAII over the C API of SQLite. Internal to tokenlog/sqlite: with its .cc and page_vfs.cc the only place that sees
-// sqlite3.h. Thread-compatible: a Database and its statements belong to whoever holds the lock around them.
-// Views from a Statement (Text, Blob) live until its next Step or its end.
+// RAII over the C API of SQLite. Internal to tokenlog/sqlite: with its .cc and page_vfs.cc the only
+// place that sees sqlite3.h. Thread-compatible: a Database and its statements belong to whoever
+// holds the lock around them. Views from a Statement (Text, Blob) live until its next Step or its
+// end.
 #pragma once
 
 #include <sqlite3.h>
 
+#include <map>
 #include <memory>
 #include <span>
 #include <string>
 #include <string_view>
-#include <unordered_map>
+#include <utility>
 
 #include "base/result.h"
 #include "crypto/hash.h"
@@ -21,12 +23,14 @@ class Database;
 // A cached prepared statement in use: bind, step, read columns. Reset at its end.
 class Statement {
  public:
-  Statement(Database& database, sqlite3_stmt* statement) : database_(&database), handle_(statement) {}
+  Statement(Database& database, sqlite3_stmt* statement)
+      : database_(&database), handle_(statement) {}
   Statement(Statement&& other) noexcept;
   Statement& operator=(Statement&&) = delete;
   ~Statement();
 
-  // Parameters in order, the first call binds ?1. Text and blobs must live until the statement's end.
+  // Parameters in order, the first call binds ?1. Text and blobs must live until the statement's
+  // end.
   Statement& Bind(int64_t value);
   Statement& Bind(std::string_view text);
   Statement& Bind(std::span<const std::byte> blob);
@@ -38,8 +42,8 @@ class Statement {
   Result<bool> Step();  // true: a row is there
   Status Run();         // Step that expects no row
 
-  // Columns in order from `column`. A column of another type than asked gives 0 or an empty view: the schema's CHECKs
-  // rule that out for rows of ours.
+  // Columns in order from `column`. A column of another type than asked gives 0 or an empty view:
+  // the schema's CHECKs rule that out for rows of ours.
   int64_t Int(int column) const;
   std::string_view Text(int column) const;
   std::span<const std::byte> Blob(int column) const;
@@ -66,10 +70,10 @@ class Database {
   };
   static Result<std::unique_ptr<Database>> Open(const Spec& spec);
 
-  // `sql` is a string literal: statements are cached by its address. One use of a statement at a time.
-  Result<Statement> Use(const char* sql);
-  Status Exec(const char* sql);  // no rows wanted
-  Result<int64_t> QueryInt(const char* sql);
+  // Prepared on first use, then cached by its text. One use of a statement at a time.
+  Result<Statement> Use(std::string_view sql);
+  Status Exec(const char* sql);                    // no rows wanted
+  Result<int64_t> QueryInt(std::string_view sql);  // first column of the one row
   int64_t changes() const { return sqlite3_changes64(handle_.get()); }
   int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
@@ -79,13 +83,17 @@ class Database {
   Error ErrorOf(int rc);
   // A write or a sync was refused by the device: what is on it is in doubt from now on (INV-11).
   bool volume_in_doubt() const { return volume_in_doubt_; }
+  void MarkVolumeInDoubt() { volume_in_doubt_ = true; }
   // Closing shall write nothing more.
   void DisableCheckpointOnClose();
 
-  // Copies the write-ahead log into the database file. `truncate` also empties it (waits for readers up to the busy
-  // timeout; false: a reader was in the way). `passive` waits for nobody.
+  // Copies the write-ahead log into the database file. `truncate` also empties it (waits for
+  // readers up to the busy timeout; false: a reader was in the way). `passive` waits for nobody.
   enum class Checkpoint : uint8_t { kPassive, kTruncate };
   Result<bool> RunCheckpoint(Checkpoint mode);
+  // Keeps wal_pages() up to date. Takes the place of SQLite's own automatic checkpoints, and they
+  // would take its: so after `PRAGMA wal_autocheckpoint`.
+  void CountWalPages();
   // Pages in the write-ahead log after the last commit of this connection.
   int wal_pages() const { return wal_pages_; }
 
@@ -100,11 +108,10 @@ class Database {
   };
 
   Database() = default;
-  Error OpenError(int rc, const Spec& spec);
 
   std::string path_;
   std::unique_ptr<sqlite3, CloseHandle> handle_;
-  std::unordered_map<const char*, std::unique_ptr<sqlite3_stmt, FinalizeStatement>> statements_;
+  std::map<std::string, std::unique_ptr<sqlite3_stmt, FinalizeStatement>, std::less<>> statements_;
   bool volume_in_doubt_ = false;
   int wal_pages_ = 0;
 };

@@ -5,6 +5,7 @@ from our C++ code.
 Vectors are append-only: a file that exists with other contents is an error. Needs libxxhash.so.0.
 Usage: make.py [folder tests/vectors]
 """
+
 import ctypes
 import hashlib
 import pathlib
@@ -45,14 +46,33 @@ class Piece:
 
     def __init__(self, size=10, **change):
         payload = pattern(size)
-        chunks = [payload[i:i + CHUNK] for i in range(0, len(payload), CHUNK)]
+        chunks = [payload[i : i + CHUNK] for i in range(0, len(payload), CHUNK)]
         sums = [XXH.XXH3_64bits(c, len(c)) for c in chunks]
-        self.f = dict(magic=b"TNTPIECE", version=1, header_bytes=1024, kind=1, scope=1, codec=1,
-                      begin=5, end=9, payload_bytes=size, chunk_bytes=CHUNK,
-                      created=1700000000123, reserved=bytes(8), owner=OWNER,
-                      fingerprint=FINGERPRINT, prefix_begin=BEGIN, prefix_end=END,
-                      sums=(sums + [0] * 8)[:8], aead=0, reserved2=bytes(14), salt=bytes(32),
-                      commitment=bytes(32), tags=bytes(128), reserved3=bytes(544))
+        self.f = dict(
+            magic=b"TNTPIECE",
+            version=1,
+            header_bytes=1024,
+            kind=1,
+            scope=1,
+            codec=1,
+            begin=5,
+            end=9,
+            payload_bytes=size,
+            chunk_bytes=CHUNK,
+            created=1700000000123,
+            reserved=bytes(8),
+            owner=OWNER,
+            fingerprint=FINGERPRINT,
+            prefix_begin=BEGIN,
+            prefix_end=END,
+            sums=(sums + [0] * 8)[:8],
+            aead=0,
+            reserved2=bytes(14),
+            salt=bytes(32),
+            commitment=bytes(32),
+            tags=bytes(128),
+            reserved3=bytes(544),
+        )
         self.f.update(change)
 
     def bytes(self):
@@ -67,7 +87,7 @@ class Piece:
 
 
 def flip(data, at, mask=1):
-    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1:]
+    return data[:at] + bytes([data[at] ^ mask]) + data[at + 1 :]
 
 
 def reserved(n, at):
@@ -77,6 +97,7 @@ def reserved(n, at):
 def piece_vectors():
     """Yields (name, note, expect, extra lines, header bytes, payload): the payload as the length
     of the pattern, or as (length, flipped byte)."""
+
     def ok(name, note, n, **change):
         f = Piece(n, **change).f
         numbers = ("kind", "codec", "begin", "end", "payload_bytes", "created")
@@ -104,12 +125,24 @@ def piece_vectors():
     yield ("magic", "wrong magic", "corrupt", [], Piece(magic=b"TNTPIECF").bytes(), 10)
     yield bad("version_0", "a version that never was", "invalid", version=0)
     yield bad("version_2", "a later version", "invalid", version=2)
-    yield ("version_2_other_layout", "a later version whose checksum lies elsewhere", "invalid", [],
-           flip(Piece(version=2).bytes(), 1023), 10)
+    yield (
+        "version_2_other_layout",
+        "a later version whose checksum lies elsewhere",
+        "invalid",
+        [],
+        flip(Piece(version=2).bytes(), 1023),
+        10,
+    )
     yield ("checksum_first", "first byte of the checksum", "corrupt", [], flip(good, 992), 10)
     yield ("checksum_last", "last byte of the checksum", "corrupt", [], flip(good, 1023, 128), 10)
-    yield ("owner_flipped", "an owner changed without the checksum", "corrupt", [],
-           flip(good, 48), 10)
+    yield (
+        "owner_flipped",
+        "an owner changed without the checksum",
+        "corrupt",
+        [],
+        flip(good, 48),
+        10,
+    )
     yield bad("header_bytes", "another header size", header_bytes=1025)
     yield bad("chunk_bytes", "another chunk size", chunk_bytes=CHUNK // 2)
     yield bad("kind_0", "no kind", kind=0)
@@ -125,8 +158,11 @@ def piece_vectors():
     yield bad("payload_0", "no payload", payload_bytes=0)
     yield bad("payload_max_and_one", "payload over the limit", payload_bytes=8 * CHUNK + 1)
     yield bad("payload_u32_max", "payload of 4 GiB", payload_bytes=0xFFFFFFFF)
-    yield bad("chunk_sum_extra", "a checksum of a chunk that is not there",
-              sums=[Piece().f["sums"][0], 1] + [0] * 6)
+    yield bad(
+        "chunk_sum_extra",
+        "a checksum of a chunk that is not there",
+        sums=[Piece().f["sums"][0], 1] + [0] * 6,
+    )
     yield bad("reserved_1", "reserved byte 40", reserved=reserved(8, 0))
     yield bad("aead", "sealed: not of version 1", aead=1)
     yield bad("reserved_2", "reserved byte 255", reserved2=reserved(14, 13))
@@ -138,12 +174,24 @@ def piece_vectors():
     yield ("payload_short", "one byte of the payload is missing", "corrupt", [], good, 9)
     yield ("payload_long", "one byte too many", "corrupt", [], good, 11)
     yield ("payload_flipped", "a bit of the payload", "corrupt", [], good, (10, 3))
-    yield ("payload_flipped_second_chunk", "the last byte of two chunks", "corrupt", [],
-           Piece(CHUNK + 1).bytes(), (CHUNK + 1, CHUNK))
+    yield (
+        "payload_flipped_second_chunk",
+        "the last byte of two chunks",
+        "corrupt",
+        [],
+        Piece(CHUNK + 1).bytes(),
+        (CHUNK + 1, CHUNK),
+    )
 
 
-def segment(file_id=0xA3B4C5D6E7F80912, magic=b"TNTSEGMT", version=1, reserved1=0, align=4096,
-            reserved2=bytes(24)):
+def segment(
+    file_id=0xA3B4C5D6E7F80912,
+    magic=b"TNTSEGMT",
+    version=1,
+    reserved1=0,
+    align=4096,
+    reserved2=bytes(24),
+):
     out = magic + struct.pack("<HHIQ", version, reserved1, align, file_id) + reserved2
     assert len(out) == 48
     return out + sha(out)[:16]
@@ -166,7 +214,7 @@ def segment_vectors():
 
 
 def write(path, lines, data):
-    rows = [data[i:i + 32].hex() for i in range(0, len(data), 32)]
+    rows = [data[i : i + 32].hex() for i in range(0, len(data), 32)]
     text = "\n".join(lines + ["bytes:"] + rows) + "\n"
     if path.exists() and path.read_text() != text:
         sys.exit("%s exists with other contents: vectors are never edited" % path)

@@ -1,0 +1,237 @@
+#include "compose.h"
+
+#include <fmt/core.h>
+#include <fmt/format.h>
+
+#include <csignal>
+#include <cstdio>
+#include <memory>
+#include <thread>
+
+#include "base/log.h"
+#include "model.h"
+#include "payload/segment/store.h"
+#include "schedule/service.h"
+#include "serve/server.h"
+#include "session/manager.h"
+#include "session/verify.h"
+#include "store_layout.h"
+#include "tokenlog/sqlite/log.h"
+#include "tokenlog/writer.h"
+
+namespace tenuto {
+namespace {
+
+constexpr int kPoolThreads = 2;
+// Idle tokens beside a running turn, where --resident-tokens is not given: docs/decisions/0002 has
+// the figures.
+constexpr int32_t kResidentTokensCpu = 1024;
+
+int Fail(const Error& error) {
+  fmt::print(stderr, "tenuto: {}\n", error.message());
+  return 1;
+}
+
+// Everything of a running server, in the order it is built; it goes in the other order.
+struct Server {
+  Metrics metrics;
+  WritableStore store;
+  std::unique_ptr<Executor> executor;
+  std::unique_ptr<SqliteTokenLog> log;
+  std::unique_ptr<SegmentStore> payloads;
+  std::unique_ptr<ThreadRunner> core;
+  std::unique_ptr<ThreadRunner> engine_runner;
+  std::unique_ptr<ThreadRunner> log_runner;
+  std::unique_ptr<PoolRunner> pool;
+  std::unique_ptr<EmbeddedEngine> engine;
+  std::unique_ptr<LogWriter> writer;
+  std::unique_ptr<SessionManager> sessions;
+  std::unique_ptr<Service> service;
+  std::unique_ptr<HttpServer> http;
+
+  ~Server() {
+    if (http) http->Stop();
+    // The core first: nothing new is started; then what still works for it.
+    if (engine_runner) engine_runner->DrainAndStop();
+    if (pool) pool->DrainAndStop();
+    if (log_runner) log_runner->DrainAndStop();
+    if (core) core->DrainAndStop();
+  }
+};
+
+// Files that no row names: left by a crash between writing and committing, or by a removal that did
+// not happen.
+Status Sweep(Server& server) {
+  TENUTO_ASSIGN(const auto files, server.payloads->List());
+  TENUTO_ASSIGN(const auto kept, server.log->ReferencedFiles());
+  uint64_t removed = 0;
+  for (const PayloadFileId file : files) {
+    if (std::binary_search(kept.begin(), kept.end(), file)) continue;
+    TENUTO_TRY(server.payloads->Remove(file));
+    ++removed;
+  }
+  if (removed > 0) Log(LogLevel::kInfo, "store.swept", {{"files", removed}});
+  return Ok();
+}
+
+SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& info) {
+  SessionSettings settings;
+  settings.window_tokens = WindowTokens(config, info);
+  settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens
+                                  : config.n_gpu_layers > 0  ? info.cells
+                                                             : kResidentTokensCpu;
+  settings.commit_on_disconnect = config.on_disconnect == OnDisconnect::kCommit;
+  return settings;
+}
+
+Status BuildEngine(Server& server, const ServeConfig& config) {
+  TENUTO_ASSIGN(server.executor, OpenExecutor(config, config.parallel, server.store.paths.cache));
+  server.core = std::make_unique<ThreadRunner>("core");
+  server.engine_runner = std::make_unique<ThreadRunner>("engine");
+  server.log_runner = std::make_unique<ThreadRunner>("log");
+  server.pool = std::make_unique<PoolRunner>("pool", kPoolThreads);
+  server.engine = std::make_unique<EmbeddedEngine>(
+      *server.executor, EngineRunners{*server.engine_runner, *server.core}, SystemClock(),
+      EmbeddedSettings{}, server.metrics);
+  return Ok();
+}
+
+Status BuildSessions(Server& server, const ServeConfig& config) {
+  TENUTO_ASSIGN(server.log, SqliteTokenLog::Open(server.store.paths.log, SqliteMode::kWriter));
+  TENUTO_ASSIGN(const uint64_t epoch, server.log->NextLeaseEpoch());
+  TENUTO_ASSIGN(server.payloads, SegmentStore::Open(std::move(server.store.kv), SystemRandom()));
+  TENUTO_TRY(Sweep(server));
+  server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
+  server.sessions = std::make_unique<SessionManager>(
+      SessionContext{*server.engine, *server.log, *server.writer,
+                     config.no_kv_store ? nullptr : server.payloads.get(), *server.core,
+                     *server.pool, SystemClock(), SystemRandom(), server.metrics,
+                     SessionSettingsOf(config, server.executor->info()), epoch});
+  ServiceSettings service;
+  service.turns_running_max = config.parallel;
+  server.service =
+      std::make_unique<Service>(service, *server.sessions, *server.core, server.metrics);
+  return Ok();
+}
+
+Status BuildHttp(Server& server, const ServeConfig& config) {
+  ServeSettings settings;
+  settings.host = config.host;
+  settings.port = static_cast<uint16_t>(config.port);
+  settings.control_socket = server.store.paths.control_socket;
+  settings.api_key = config.api_key;
+  settings.model_alias = config.alias;
+  settings.strict = config.strict;
+  TENUTO_ASSIGN(server.http, HttpServer::Open(settings, *server.service, server.metrics));
+  return Ok();
+}
+
+Status Build(Server& server, const ServeConfig& config) {
+  TENUTO_ASSIGN(server.store, OpenStoreForWriting(config.store));
+  TENUTO_TRY(BuildEngine(server, config));
+  TENUTO_TRY(BuildSessions(server, config));
+  return BuildHttp(server, config);
+}
+
+// SIGTERM and SIGINT, blocked in every thread before one is started, are waited for here.
+sigset_t BlockStopSignals() {
+  sigset_t signals;
+  sigemptyset(&signals);
+  sigaddset(&signals, SIGTERM);
+  sigaddset(&signals, SIGINT);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  return signals;
+}
+
+void Stop(Server& server) {
+  server.http->BeginShutdown();
+  Mutex mutex;
+  std::condition_variable_any condition;
+  bool stopped = false;
+  server.service->Shutdown([&] {
+    const MutexLock lock(mutex);
+    stopped = true;
+    condition.notify_all();
+  });
+  mutex.Lock();
+  while (!stopped)
+    condition.wait(mutex);
+  mutex.Unlock();
+  server.http->Stop();
+}
+
+void PrintReport(const VerifyReport& report) {
+  fmt::print("log tokens              {}\n", report.log_tokens);
+  fmt::print("stored tokens           {} in {} pieces, {} bytes\n", report.stored_tokens,
+             report.pieces, report.piece_bytes);
+  for (const KvReason& reason : report.unusable)
+    fmt::print("not usable              {} tokens: {} ({})\n", reason.tokens, reason.code,
+               reason.detail);
+  if (report.stored_tokens == 0) return;
+  fmt::print("bytes after import and export  {}\n",
+             report.bytes_equal() ? "equal"
+                                  : fmt::format("{} pieces differ, {} damaged",
+                                                report.pieces_unequal, report.damaged_pieces));
+  fmt::print("logits at positions     {}\n", fmt::join(report.positions, ", "));
+  fmt::print("restored - recomputed   {:.6g} (of logits up to {:.3g})\n",
+             report.restored_difference, report.logit_magnitude);
+  fmt::print(
+      "bound                   {:.6g} (twice what recomputing in other batches differs: {:.6g})\n",
+      report.bound(), report.recompute_difference);
+}
+
+Result<VerifyReport> Verify(const ServeConfig& config, const std::string& session) {
+  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(session));
+  TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(config.store));
+  TENUTO_ASSIGN(const auto log, SqliteTokenLog::Open(paths.log, SqliteMode::kReader));
+  TENUTO_ASSIGN(auto kv, OpenDir(paths.kv));
+  TENUTO_ASSIGN(const auto payloads, SegmentStore::Open(std::move(kv), SystemRandom()));
+  fmt::print(stderr, "loading {}\n", config.fake_executor ? "the fake executor" : config.model);
+  TENUTO_ASSIGN(const auto executor, OpenExecutor(config, 2, paths.cache));
+  return VerifySession(*executor, *log, *payloads, key,
+                       [](const std::string& what) { fmt::print(stderr, "{}\n", what); });
+}
+
+}  // namespace
+
+int RunServe(const ServeConfig& config) {
+  const sigset_t signals = BlockStopSignals();
+  Server server;
+  if (auto built = Build(server, config); !built.ok()) return Fail(built.error());
+  const EngineInfo& info = server.executor->info();
+  Log(LogLevel::kInfo, "serve.listening",
+      {{"host", config.host},
+       {"port", int64_t{server.http->port()}},
+       {"model", info.model_name},
+       {"store", config.store},
+       {"cells", info.cells},
+       {"window", server.service->window_tokens()},
+       {"parallel", config.parallel},
+       {"fingerprint", info.fingerprint.Hex().substr(0, 16)}});
+  int received = 0;
+  sigwait(&signals, &received);
+  Log(LogLevel::kInfo, "serve.signal", {{"signal", received}});
+  Stop(server);
+  Log(LogLevel::kInfo, "serve.stopped");
+  return 0;
+}
+
+int RunVerify(const ServeConfig& config, const std::string& session) {
+  const auto report = Verify(config, session);
+  if (!report.ok()) return Fail(report.error());
+  PrintReport(*report);
+  if (report->stored_tokens == 0 && report->unusable.empty()) {
+    fmt::print("nothing stored for this session: nothing to compare\n");
+    return 0;
+  }
+  const bool good = report->unusable.empty() && report->bytes_equal() && report->logits_equal();
+  fmt::print("{}\n", good ? "OK" : "NOT EQUAL");
+  return good ? 0 : 1;
+}
+
+std::string VersionText() {
+  return fmt::format("tenuto {}\nlibllama {}\n", TENUTO_VERSION, ExecutorVersion());
+}
+
+}  // namespace tenuto

@@ -1,0 +1,221 @@
+// Writes GGUF models of a few kilobytes with random weights, of each class of memory that libllama
+// has: full attention, sliding window, recurrent. They answer nonsense but deterministically, in
+// microseconds a token, so that what depends on the class and not on the answer is tested in no
+// time. Tests only.
+#pragma once
+
+#include <ggml.h>
+#include <gguf.h>
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdint>
+#include <filesystem>
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace tenuto {
+
+enum class TinyKind : uint8_t { kFullAttention, kSlidingWindow, kRecurrent };
+
+struct TinyModelOptions {
+  TinyKind kind = TinyKind::kFullAttention;
+  uint64_t seed = 1;
+  std::string architecture;  // "": the one that fits `kind`
+  std::string chat_template;
+};
+
+inline constexpr uint32_t kTinyEmbedding = 64;
+inline constexpr uint32_t kTinyWindow = 32;  // of the sliding-window kind
+
+class TinyModelWriter {
+ public:
+  explicit TinyModelWriter(const TinyModelOptions& options)
+      : options_(options), gguf_(gguf_init_empty(), gguf_free), state_(options.seed) {
+    ggml_init_params params = {size_t{16} << 20, nullptr, false};
+    ggml_.reset(ggml_init(params));
+  }
+
+  void Write(const std::string& path) {
+    const char* names[] = {"llama", "gemma3", "mamba"};
+    fitting_ = names[static_cast<size_t>(options_.kind)];
+    SetText("general.architecture",
+            options_.architecture.empty() ? fitting_ : options_.architecture);
+    SetText("general.name", "tiny " + fitting_);
+    AddVocabulary();
+    Set("context_length", 512);
+    Set("embedding_length", kTinyEmbedding);
+    Set("vocab_size", static_cast<uint32_t>(vocabulary_));
+    SetFloat("attention.layer_norm_rms_epsilon", 1e-5F);
+    Tensor("token_embd.weight", kTinyEmbedding, vocabulary_, 1.0F);
+    Norm("output_norm.weight", kTinyEmbedding);
+    if (options_.kind == TinyKind::kRecurrent) {
+      AddRecurrentLayers();
+    } else {
+      AddAttentionLayers();
+    }
+    ASSERT_TRUE(gguf_write_to_file(gguf_.get(), path.c_str(), false));
+  }
+
+ private:
+  void SetText(const std::string& key, const std::string& value) {
+    gguf_set_val_str(gguf_.get(), key.c_str(), value.c_str());
+  }
+  void Set(const std::string& key, uint32_t value) {
+    gguf_set_val_u32(gguf_.get(), (fitting_ + "." + key).c_str(), value);
+  }
+  void SetFloat(const std::string& key, float value) {
+    gguf_set_val_f32(gguf_.get(), (fitting_ + "." + key).c_str(), value);
+  }
+
+  // Byte-level BPE without merges: 256 bytes and three control tokens.
+  void AddVocabulary() {
+    std::vector<std::string> texts;
+    uint32_t next = 256;
+    for (uint32_t byte = 0; byte < 256; ++byte) {
+      const bool visible = (byte >= 33 && byte <= 126) || (byte >= 161 && byte != 173);
+      texts.push_back(Utf8(visible ? byte : next++));
+    }
+    for (const char* text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"})
+      texts.emplace_back(text);
+    std::vector<const char*> pointers;
+    std::vector<int32_t> types(texts.size(), 1);
+    for (const std::string& text : texts)
+      pointers.push_back(text.c_str());
+    for (size_t i = 256; i < types.size(); ++i)
+      types[i] = 3;
+    const char* merges[] = {"a b"};
+    gguf_set_val_str(gguf_.get(), "tokenizer.ggml.model", "gpt2");
+    gguf_set_val_str(gguf_.get(), "tokenizer.ggml.pre", "gpt-2");
+    gguf_set_arr_str(gguf_.get(), "tokenizer.ggml.tokens", pointers.data(), pointers.size());
+    gguf_set_arr_data(gguf_.get(), "tokenizer.ggml.token_type", GGUF_TYPE_INT32, types.data(),
+                      types.size());
+    gguf_set_arr_str(gguf_.get(), "tokenizer.ggml.merges", merges, 1);
+    gguf_set_val_u32(gguf_.get(), "tokenizer.ggml.eos_token_id", 258);
+    if (!options_.chat_template.empty()) SetText("tokenizer.chat_template", options_.chat_template);
+    vocabulary_ = static_cast<int64_t>(texts.size());
+  }
+
+  void AddAttentionLayers() {
+    const bool sliding = options_.kind == TinyKind::kSlidingWindow;
+    const uint32_t layers = sliding ? 6 : 2;  // every sixth layer of this family sees everything
+    Set("block_count", layers);
+    Set("feed_forward_length", 128);
+    Set("attention.head_count", 2);
+    Set("attention.head_count_kv", 1);
+    Set("attention.key_length", 32);
+    Set("attention.value_length", 32);
+    Set("rope.dimension_count", 32);
+    if (sliding) Set("attention.sliding_window", kTinyWindow);
+    for (uint32_t i = 0; i < layers; ++i) {
+      const std::string layer = "blk." + std::to_string(i) + ".";
+      Norm(layer + "attn_norm.weight", kTinyEmbedding);
+      Tensor(layer + "attn_q.weight", kTinyEmbedding, 64);
+      Tensor(layer + "attn_k.weight", kTinyEmbedding, 32);
+      Tensor(layer + "attn_v.weight", kTinyEmbedding, 32);
+      Tensor(layer + "attn_output.weight", 64, kTinyEmbedding);
+      Norm(layer + "ffn_norm.weight", kTinyEmbedding);
+      Tensor(layer + "ffn_gate.weight", kTinyEmbedding, 128);
+      Tensor(layer + "ffn_up.weight", kTinyEmbedding, 128);
+      Tensor(layer + "ffn_down.weight", 128, kTinyEmbedding);
+      if (!sliding) continue;
+      Norm(layer + "attn_q_norm.weight", 32);
+      Norm(layer + "attn_k_norm.weight", 32);
+      Norm(layer + "post_attention_norm.weight", kTinyEmbedding);
+      Norm(layer + "post_ffw_norm.weight", kTinyEmbedding);
+    }
+  }
+
+  void AddRecurrentLayers() {
+    constexpr uint32_t kInner = 2 * kTinyEmbedding, kState = 16, kRank = 4, kKernel = 4,
+                       kLayers = 2;
+    Set("block_count", kLayers);
+    Set("feed_forward_length", 0);
+    Set("attention.head_count", 0);
+    Set("ssm.conv_kernel", kKernel);
+    Set("ssm.inner_size", kInner);
+    Set("ssm.state_size", kState);
+    Set("ssm.time_step_rank", kRank);
+    for (uint32_t i = 0; i < kLayers; ++i) {
+      const std::string layer = "blk." + std::to_string(i) + ".";
+      Norm(layer + "attn_norm.weight", kTinyEmbedding);
+      Tensor(layer + "ssm_in.weight", kTinyEmbedding, 2 * kInner);
+      Tensor(layer + "ssm_conv1d.weight", kKernel, kInner);
+      Tensor(layer + "ssm_conv1d.bias", kInner, 0);
+      Tensor(layer + "ssm_x.weight", kInner, kRank + 2 * kState);
+      Tensor(layer + "ssm_dt.weight", kRank, kInner);
+      Tensor(layer + "ssm_dt.bias", kInner, 0);
+      Tensor(layer + "ssm_a", kState, kInner, -1.0F);
+      Norm(layer + "ssm_d", kInner);
+      Tensor(layer + "ssm_out.weight", kInner, kTinyEmbedding);
+    }
+  }
+
+  static std::string Utf8(uint32_t point) {
+    if (point < 0x80) return std::string(1, static_cast<char>(point));
+    return {static_cast<char>(0xC0 | (point >> 6)), static_cast<char>(0x80 | (point & 0x3F))};
+  }
+
+  void Norm(const std::string& name, int64_t size) {
+    ggml_tensor* tensor = New(name, size, 0);
+    for (int64_t i = 0; i < size; ++i)
+      static_cast<float*>(tensor->data)[i] = 1.0F;
+  }
+
+  // Uniform in [-scale, scale]; a negative scale: -|x| - small, for decay rates.
+  void Tensor(const std::string& name, int64_t columns, int64_t rows, float scale = 0.3F) {
+    ggml_tensor* tensor = New(name, columns, rows);
+    for (int64_t i = 0; i < columns * std::max<int64_t>(rows, 1); ++i) {
+      state_ = state_ * 6364136223846793005ULL + 1442695040888963407ULL;
+      const float x = static_cast<float>(state_ >> 40) / static_cast<float>(1 << 23) - 1.0F;
+      static_cast<float*>(tensor->data)[i] = scale < 0 ? -std::abs(x) - 0.1F : x * scale;
+    }
+  }
+
+  ggml_tensor* New(const std::string& name, int64_t columns, int64_t rows) {
+    ggml_tensor* tensor = rows > 0 ? ggml_new_tensor_2d(ggml_.get(), GGML_TYPE_F32, columns, rows)
+                                   : ggml_new_tensor_1d(ggml_.get(), GGML_TYPE_F32, columns);
+    ggml_set_name(tensor, name.c_str());
+    gguf_add_tensor(gguf_.get(), tensor);
+    return tensor;
+  }
+
+  struct FreeGgml {
+    void operator()(ggml_context* context) const { ggml_free(context); }
+  };
+  TinyModelOptions options_;
+  std::unique_ptr<gguf_context, decltype(&gguf_free)> gguf_;
+  std::unique_ptr<ggml_context, FreeGgml> ggml_;
+  std::string fitting_;
+  int64_t vocabulary_ = 0;
+  uint64_t state_;
+};
+
+// A folder of the test's own, gone with it.
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string form = ::testing::TempDir() + "tenuto-XXXXXX";
+    path_ = ::mkdtemp(form.data());
+  }
+  ~TempFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+inline std::string WriteTinyModel(const TempFolder& folder, const TinyModelOptions& options,
+                                  const std::string& name = "tiny.gguf") {
+  TinyModelWriter(options).Write(folder.File(name));
+  return folder.File(name);
+}
+
+}  // namespace tenuto

@@ -1,0 +1,17 @@
+// An errno as an Error: the one place that says which Code it is and what a person can do about it.
+// Stateless.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/result.h"
+
+namespace tenuto {
+
+// "write /x/y: No space left on device; free space on this volume". Disk or quota full is
+// kExhausted; no rights, a read-only volume or a symbolic link kDenied; missing kNotFound; existing
+// kConflict; everything else kIo.
+Error OsError(std::string_view verb, const std::string& path, int number);
+
+}  // namespace tenuto

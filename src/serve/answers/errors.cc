@@ -1,0 +1,122 @@
+#include "serve/answers/errors.h"
+
+#include "serve/json/writer.h"
+
+namespace tenuto {
+namespace {
+
+constexpr std::string_view kRetryAfterSeconds = "1";
+
+std::string_view TypeOf(int status) {
+  switch (status) {
+    case 401:
+      return "authentication_error";
+    case 403:
+      return "permission_error";
+    case 404:
+      return "not_found_error";
+    case 409:
+      return "conflict_error";
+    case 429:
+      return "rate_limit_error";
+    case 503:
+      return "unavailable_error";
+    default:
+      return status >= 500 ? "server_error" : "invalid_request_error";
+  }
+}
+
+std::string_view CodeOf(int status) {
+  switch (status) {
+    case 401:
+      return "invalid_api_key";
+    case 403:
+      return "denied";
+    case 404:
+      return "not_found";
+    case 405:
+      return "method_not_allowed";
+    case 408:
+      return "timeout";
+    case 413:
+      return "too_large";
+    case 415:
+      return "unsupported_media_type";
+    case 429:
+      return "queue_full";
+    case 431:
+      return "headers_too_large";
+    case 503:
+      return "unavailable";
+    default:
+      return status >= 500 ? "internal" : "invalid";
+  }
+}
+
+std::string Body(int status, std::string_view message, std::string_view param,
+                 std::string_view code) {
+  JsonWriter writer;
+  writer.BeginObject().Key("error").BeginObject();
+  writer.Field("message", message).Field("type", TypeOf(status)).Key("param");
+  if (param.empty()) {
+    writer.Null();
+  } else {
+    writer.String(param);
+  }
+  writer.Field("code", code).EndObject().EndObject();
+  return writer.Take();
+}
+
+HttpResponse Response(int status, std::string body) {
+  HttpResponse response;
+  response.status = status;
+  response.body = std::move(body);
+  if (status == 429 || status == 503) {
+    response.headers.push_back({"Retry-After", std::string(kRetryAfterSeconds)});
+  }
+  if (status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
+  return response;
+}
+
+}  // namespace
+
+int StatusOf(const Error& error) {
+  switch (error.code()) {
+    case Code::kNotFound:
+      return 404;
+    case Code::kInvalid:
+      return 400;
+    case Code::kConflict:
+      return 409;
+    case Code::kExhausted:
+      return error.field() == "queue" ? 429 : 503;
+    case Code::kUnavailable:
+      return 503;
+    case Code::kDenied:
+      return 403;
+    case Code::kCorrupt:
+    case Code::kIo:
+      return 500;
+  }
+  return 500;
+}
+
+std::string ErrorBody(const Error& error) {
+  const int status = StatusOf(error);
+  if (status == 429) return Body(status, error.message(), "", CodeOf(status));
+  return Body(status, error.message(), error.field(), CodeName(error.code()));
+}
+
+std::string ErrorBody(int status, std::string_view message) {
+  return Body(status, message, "", CodeOf(status));
+}
+
+HttpResponse ErrorResponse(const Error& error) {
+  return Response(StatusOf(error), ErrorBody(error));
+}
+
+HttpResponse ErrorResponse(int status, std::string_view message) {
+  return Response(status, ErrorBody(status, message));
+}
+
+}  // namespace tenuto

@@ -1,0 +1,108 @@
+#include "serve/answers/sessions.h"
+
+#include "serve/json/writer.h"
+
+namespace tenuto {
+namespace {
+
+// Stored JSON goes out as it is; a row without any has an empty string.
+std::string_view OrElse(const std::string& json, std::string_view otherwise) {
+  return json.empty() ? otherwise : std::string_view(json);
+}
+
+void WriteSession(JsonWriter& writer, const SessionInfo& session) {
+  const SessionRow& row = session.row;
+  writer.BeginObject()
+      .Field("id", row.key.Short())
+      .Field("object", "session")
+      .Field("tenant", row.key.tenant)
+      .Field("user", row.key.user)
+      .Field("agent", row.key.agent)
+      .Field("created_at", row.created_unix_ms / 1000)
+      .Field("updated_at", row.updated_unix_ms / 1000)
+      .Field("turns", row.turns)
+      .Field("tokens", row.tokens)
+      .Key("head");
+  if (row.head.empty()) {
+    writer.Null();
+  } else {
+    writer.String(row.head.value);
+  }
+  writer.Key("system").Raw(OrElse(row.system_json, "[]"));
+  writer.Key("kv")
+      .BeginObject()
+      .Field("live_tokens", session.live_tokens)
+      .Field("stored_tokens", session.stored_tokens)
+      .Field("stored_bytes", session.stored_bytes)
+      .EndObject()
+      .Field("running", session.running)
+      .EndObject();
+}
+
+void WriteTurn(JsonWriter& writer, const TurnRow& turn) {
+  writer.BeginObject().Field("id", turn.id.value).Field("object", "turn").Key("parent");
+  if (turn.parent.empty()) {
+    writer.Null();
+  } else {
+    writer.String(turn.parent.value);
+  }
+  writer.Key("items").Raw(OrElse(turn.items_json, "[]"));
+  writer.Key("params").Raw(OrElse(turn.params_json, "{}"));
+  writer.Field("finish_reason", turn.finish_reason)
+      .Field("incomplete", turn.incomplete)
+      .Field("prompt_tokens", static_cast<uint64_t>(turn.prompt.size()))
+      .Field("completion_tokens", static_cast<uint64_t>(turn.answer.size()))
+      .Field("created_at", turn.created_unix_ms / 1000)
+      .Field("completed_at", turn.completed_unix_ms / 1000)
+      .EndObject();
+}
+
+}  // namespace
+
+std::string SessionBody(const SessionInfo& session) {
+  JsonWriter writer;
+  WriteSession(writer, session);
+  return writer.Take();
+}
+
+std::string SessionListBody(const SessionListing& listing) {
+  JsonWriter writer;
+  writer.BeginObject().Field("object", "list").Key("data").BeginArray();
+  for (const SessionInfo& session : listing.sessions)
+    WriteSession(writer, session);
+  writer.EndArray();
+  const auto id_or_null = [&](std::string_view name, bool first) {
+    writer.Key(name);
+    if (listing.sessions.empty()) {
+      writer.Null();
+    } else {
+      const SessionInfo& session = first ? listing.sessions.front() : listing.sessions.back();
+      writer.String(session.row.key.Short());
+    }
+  };
+  id_or_null("first_id", true);
+  id_or_null("last_id", false);
+  writer.Field("has_more", listing.more).EndObject();
+  return writer.Take();
+}
+
+std::string TurnListBody(const std::vector<TurnRow>& turns) {
+  JsonWriter writer;
+  writer.BeginObject().Field("object", "list").Key("data").BeginArray();
+  for (const TurnRow& turn : turns)
+    WriteTurn(writer, turn);
+  writer.EndArray().Field("has_more", false).EndObject();
+  return writer.Take();
+}
+
+std::string SessionDeletedBody(const SessionKey& key) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("id", key.Short())
+      .Field("object", "session.deleted")
+      .Field("deleted", true)
+      .EndObject();
+  return writer.Take();
+}
+
+}  // namespace tenuto

@@ -1,0 +1,148 @@
+// Health, metrics, the model, and the tokenizer.
+#include <utility>
+
+#include "serve/answers/errors.h"
+#include "serve/handlers/handlers.h"
+#include "serve/http/listener.h"
+#include "serve/json/writer.h"
+#include "serve/requests/parts.h"
+#include "serve/routes.h"
+
+namespace tenuto {
+namespace {
+
+void ReplyJson(const RouteCall& call, std::string body) {
+  HttpResponse response;
+  response.body = std::move(body);
+  call.app->Reply(call.exchange, call.route, std::move(response));
+}
+
+void WriteModel(JsonWriter& writer, const App& app) {
+  const EngineInfo& info = app.service.engine_info();
+  writer.BeginObject()
+      .Field("id", app.model)
+      .Field("object", "model")
+      .Field("created", app.started_unix_s)
+      .Field("owned_by", "tenuto")
+      .Key("meta")
+      .BeginObject()
+      .Field("n_vocab", info.vocabulary_size)
+      .Field("n_ctx_train", info.model_window)
+      .Field("n_ctx", app.service.window_tokens())
+      .Field("n_params", info.model_parameters)
+      .Field("size", info.model_bytes)
+      .Field("fingerprint", info.fingerprint.Hex())
+      .EndObject()
+      .EndObject();
+}
+
+std::string TokenizeBody(const Service& service, const std::vector<TokenId>& tokens,
+                         bool with_pieces) {
+  JsonWriter writer;
+  writer.BeginObject().Key("tokens").BeginArray();
+  for (const TokenId token : tokens) {
+    if (!with_pieces) {
+      writer.Int(token);
+      continue;
+    }
+    const std::string piece = service.TokenText(token, true);
+    writer.BeginObject().Field("id", token).Key("piece");
+    // Part of a character is no text: its bytes then.
+    if (IsUtf8(piece)) {
+      writer.String(piece);
+    } else {
+      writer.BeginArray();
+      for (const char c : piece)
+        writer.Int(static_cast<unsigned char>(c));
+      writer.EndArray();
+    }
+    writer.EndObject();
+  }
+  writer.EndArray().EndObject();
+  return writer.Take();
+}
+
+}  // namespace
+
+void HandleHealth(const RouteCall& call) {
+  if (call.app->stopping) {
+    return call.app->Reply(call.exchange, call.route,
+                           ErrorResponse(503, "the server is shutting down"));
+  }
+  ReplyJson(call, R"({"status":"ok"})");
+}
+
+void HandleMetrics(const RouteCall& call) {
+  Metrics& metrics = call.app->metrics;
+  if (const HttpListener* listener = call.app->listener) {
+    metrics.GetGauge("tenuto_http_connections", "Connections that are open")
+        .Set(static_cast<int64_t>(listener->connections()));
+  }
+  HttpResponse response;
+  response.content_type = "text/plain; version=0.0.4; charset=utf-8";
+  response.body = metrics.Text();
+  call.app->Reply(call.exchange, call.route, std::move(response));
+}
+
+void HandleProps(const RouteCall& call) {
+  const App& app = *call.app;
+  JsonWriter writer;
+  writer.BeginObject().Key("default_generation_settings").BeginObject();
+  writer.Field("n_ctx", app.service.window_tokens()).Key("params").Raw(SamplingJson(TurnRequest()));
+  writer.EndObject()
+      .Field("model_alias", app.model)
+      .Field("fingerprint", app.service.engine_info().fingerprint.Hex());
+  writer.Key("modalities").BeginObject().Field("vision", false).Field("audio", false).EndObject();
+  writer.EndObject();
+  ReplyJson(call, writer.Take());
+}
+
+void HandleModels(const RouteCall& call) {
+  JsonWriter writer;
+  writer.BeginObject().Field("object", "list").Key("data").BeginArray();
+  WriteModel(writer, *call.app);
+  writer.EndArray().EndObject();
+  ReplyJson(call, writer.Take());
+}
+
+void HandleModel(const RouteCall& call) {
+  if (call.id != call.app->model) {
+    return call.app->ReplyError(
+        call.exchange, call.route,
+        Error(Code::kNotFound, "the only model here is '" + call.app->model + "'").At("model"));
+  }
+  JsonWriter writer;
+  WriteModel(writer, *call.app);
+  ReplyJson(call, writer.Take());
+}
+
+void HandleTokenize(const RouteCall& call) {
+  auto request = ParseTokenizeRequest(call.exchange->request().body, call.app->settings.strict);
+  if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
+  call.app->work.Post([app = call.app, exchange = call.exchange, route = call.route,
+                       wanted = std::move(request).value()] {
+    auto tokens = app->service.Tokenize(wanted.content, wanted.add_special, wanted.parse_special);
+    HttpResponse response;
+    if (tokens) {
+      response.body = TokenizeBody(app->service, *tokens, wanted.with_pieces);
+    } else {
+      response = ErrorResponse(tokens.error());
+    }
+    exchange->Post([app, exchange, route, response = std::move(response)] {
+      app->Reply(exchange, route, response);
+    });
+  });
+}
+
+void HandleDetokenize(const RouteCall& call) {
+  auto tokens = ParseDetokenizeRequest(call.exchange->request().body, call.app->context);
+  if (!tokens) return call.app->ReplyError(call.exchange, call.route, tokens.error());
+  std::string text;
+  for (const TokenId token : *tokens)
+    text += call.app->service.TokenText(token, true);
+  JsonWriter writer;
+  writer.BeginObject().Field("content", text).EndObject();
+  ReplyJson(call, writer.Take());
+}
+
+}  // namespace tenuto

@@ -1,0 +1,146 @@
+#include "serve/routes.h"
+
+#include <array>
+#include <utility>
+
+#include "serve/answers/errors.h"
+#include "serve/handlers/handlers.h"
+
+namespace tenuto {
+namespace {
+
+constexpr std::array kRoutes = {
+    Route{"GET", "/health", HandleHealth, true},
+    Route{"GET", "/metrics", HandleMetrics},
+    Route{"GET", "/props", HandleProps},
+    Route{"GET", "/v1/models", HandleModels},
+    Route{"GET", "/v1/models/{id}", HandleModel},
+    Route{"POST", "/v1/chat/completions", HandleChat},
+    Route{"POST", "/v1/completions", HandleCompletions},
+    Route{"POST", "/completion", HandleLlamaCompletion},
+    Route{"POST", "/completions", HandleLlamaCompletion},
+    Route{"POST", "/tokenize", HandleTokenize},
+    Route{"POST", "/detokenize", HandleDetokenize},
+    Route{"GET", "/v1/sessions", HandleListSessions},
+    Route{"GET", "/v1/sessions/{id}", HandleGetSession},
+    Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession},
+    Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns},
+};
+
+constexpr std::string_view kIdSegment = "{id}";
+
+// Segment by segment; `id` takes what stands for {id}, which must not be empty.
+bool MatchesPath(std::string_view pattern, std::string_view path, std::string_view& id) {
+  while (true) {
+    if (pattern.empty() || path.empty()) return pattern.empty() && path.empty();
+    if (!pattern.starts_with('/') || !path.starts_with('/')) return false;
+    pattern.remove_prefix(1);
+    path.remove_prefix(1);
+    const std::string_view want = pattern.substr(0, pattern.find('/'));
+    const std::string_view have = path.substr(0, path.find('/'));
+    if (want == kIdSegment) {
+      if (have.empty()) return false;
+      id = have;
+    } else if (want != have) {
+      return false;
+    }
+    pattern.remove_prefix(want.size());
+    path.remove_prefix(have.size());
+  }
+}
+
+// JSON by any of the names it goes by; curl's -d says it is a form.
+bool IsAcceptedMediaType(std::string_view value) {
+  const std::string_view type = value.substr(0, value.find_first_of("; \t"));
+  if (EqualsIgnoreCase(type, "application/x-www-form-urlencoded")) return true;
+  return EqualsIgnoreCase(type, "application/json") || EqualsIgnoreCase(type, "text/json") ||
+         EqualsIgnoreCase(type, "text/plain");
+}
+
+std::optional<HttpResponse> CheckMediaType(const HttpRequest& request) {
+  if (request.method != "POST") return std::nullopt;
+  if (request.Find("Content-Encoding") != nullptr) {
+    return ErrorResponse(415, "Content-Encoding is not supported: send the JSON as it is");
+  }
+  const std::string* type = request.Find("Content-Type");
+  if (type != nullptr && !IsAcceptedMediaType(*type)) {
+    return ErrorResponse(415, "the body must be application/json");
+  }
+  return std::nullopt;
+}
+
+std::optional<HttpResponse> CheckRoute(const HttpRequest& request, const RouteMatch& match,
+                                       bool target_fine) {
+  if (match.path.empty()) {
+    return ErrorResponse(404, "there is nothing at this path; docs/api.md has the list");
+  }
+  if (request.method == "OPTIONS") {
+    HttpResponse response;
+    response.status = 204;
+    response.headers.push_back({"Allow", match.allow});
+    return response;
+  }
+  if (match.route == nullptr) {
+    HttpResponse response =
+        ErrorResponse(405, "method " + request.method + " is not allowed at this path");
+    response.headers.push_back({"Allow", match.allow});
+    return response;
+  }
+  if (match.bad_id || !target_fine) {
+    return ErrorResponse(400, "the request target is not well percent-encoded");
+  }
+  return CheckMediaType(request);
+}
+
+}  // namespace
+
+std::span<const Route> Routes() {
+  return kRoutes;
+}
+
+RouteMatch MatchRoute(std::string_view method, std::string_view path) {
+  RouteMatch match;
+  const std::string_view wanted = method == "HEAD" ? "GET" : method;
+  for (const Route& route : kRoutes) {
+    std::string_view id;
+    if (!MatchesPath(route.path, path, id)) continue;
+    match.path = route.path;
+    if (!match.allow.empty()) match.allow += ", ";
+    match.allow += route.method;
+    if (route.method == "GET") match.allow += ", HEAD";
+    if (route.method != wanted) continue;
+    match.route = &route;
+    auto decoded = PercentDecode(id, false);
+    match.bad_id = !decoded;
+    match.id = std::move(decoded).value_or("");
+  }
+  if (!match.allow.empty()) match.allow += ", OPTIONS";
+  return match;
+}
+
+std::optional<HttpResponse> CheckRequest(const AppPtr& app, const HttpRequest& request) {
+  const std::optional<Target> target = ParseTarget(request.target);
+  const std::string_view path =
+      std::string_view(request.target).substr(0, request.target.find('?'));
+  const RouteMatch match = MatchRoute(request.method, path);
+  const bool open = match.route != nullptr && match.route->open;
+  std::optional<HttpResponse> refusal = app->access.Check(request, open);
+  if (!refusal) refusal = CheckRoute(request, match, target.has_value());
+  if (refusal) {
+    refusal->headers.push_back({"X-Request-Id", RequestIdOf(request)});
+    app->Count(match.path, refusal->status);
+  }
+  return refusal;
+}
+
+void HandleRequest(const AppPtr& app, const ExchangePtr& exchange) {
+  const HttpRequest& request = exchange->request();
+  std::optional<Target> target = ParseTarget(request.target);
+  if (!target) return app->Reply(exchange, "", ErrorResponse(400, "the request target is broken"));
+  RouteMatch match = MatchRoute(request.method, target->path);
+  if (match.route == nullptr) return app->Reply(exchange, "", ErrorResponse(404, "no such path"));
+  match.route->handler(
+      RouteCall{app, exchange, match.path, std::move(match.id), std::move(*target)});
+}
+
+}  // namespace tenuto

@@ -1,0 +1,444 @@
+// What is special to the SQLite store: files, modes, versions, failures, erasing. The contract is
+// in conformance_test.cc.
+#include "tokenlog/sqlite/log.h"
+
+#include <gtest/gtest.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fstream>
+#include <sstream>
+
+#include "io/fake.h"
+#include "tokenlog/sqlite/fake_volume.h"
+#include "tokenlog/sqlite/page_vfs.h"
+#include "tokenlog/sqlite/sqlite.h"
+#include "tokenlog/testing.h"
+
+namespace tenuto {
+namespace {
+
+std::string ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::stringstream bytes;
+  bytes << file.rdbuf();
+  return bytes.str();
+}
+
+std::unique_ptr<SqliteTokenLog> OpenOrFail(const std::string& path,
+                                           SqliteMode mode = SqliteMode::kWriter) {
+  auto log = SqliteTokenLog::Open(path, mode);
+  EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
+  return log.ok() ? std::move(log).value() : nullptr;
+}
+
+std::unique_ptr<SqliteTokenLog> OpenOn(const FakeVolume& volume) {
+  auto log = SqliteTokenLog::Open(volume.Path("log.db"), SqliteMode::kWriter,
+                                  {.busy_timeout_ms = 100, .vfs = FakeVolume::VfsName()});
+  EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
+  return log.ok() ? std::move(log).value() : nullptr;
+}
+
+// Runs SQL on a closed log as a page-checking connection would: the bytes are sound, the meaning is
+// another.
+void Tamper(const std::string& path, const std::string& sql) {
+  const auto vfs = RegisterPageVfs("");
+  ASSERT_TRUE(vfs.ok());
+  const auto database = Database::Open({.path = path, .vfs = *vfs});
+  ASSERT_TRUE(database.ok()) << database.error().message();
+  const Status done = (*database)->Exec(sql.c_str());
+  ASSERT_TRUE(done.ok()) << done.error().message();
+}
+
+Code CodeOfOpen(const std::string& path, SqliteMode mode, std::string* message = nullptr) {
+  const auto log = SqliteTokenLog::Open(path, mode);
+  EXPECT_FALSE(log.ok());
+  if (log.ok()) return Code{};
+  if (message != nullptr) *message = log.error().message();
+  return log.error().code();
+}
+
+TEST(SqliteLog, FilesAreForTheirOwnerAlone) {
+  const TempFolder folder;
+  const auto log = OpenOrFail(folder.File("log.db"));
+  ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T1")).ok());
+  for (const char* name : {"log.db", "log.db-wal", "log.db-shm"}) {
+    struct stat info {};
+    ASSERT_EQ(::stat(folder.File(name).c_str(), &info), 0) << name;
+    EXPECT_EQ(info.st_mode & 0777, 0600U) << name;
+  }
+}
+
+TEST(SqliteLog, PlainSqliteToolsCanReadIt) {
+  const TempFolder folder;
+  ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
+  const auto database =
+      Database::Open({.path = folder.File("log.db"), .vfs = "unix", .read_only = true});
+  ASSERT_TRUE(database.ok());
+  const auto turns = (*database)->QueryInt("SELECT count(*) FROM turns WHERE id = 'T1'");
+  ASSERT_TRUE(turns.ok());
+  EXPECT_EQ(*turns, 1);
+}
+
+TEST(SqliteLog, ReaderBesideAWriterSeesCommitsAndMayNotWrite) {
+  const TempFolder folder;
+  const auto writer = OpenOrFail(folder.File("log.db"));
+  ASSERT_TRUE(CommitOne(*writer, MakeCommit(Key("chat"), "T1")).ok());
+  const auto reader = OpenOrFail(folder.File("log.db"), SqliteMode::kReader);
+  EXPECT_EQ(reader->FindSession(Key("chat"))->head.value, "T1");
+  ASSERT_TRUE(CommitOne(*writer, MakeCommit(Key("chat"), "T2", "T1")).ok());
+  EXPECT_EQ(reader->FindSession(Key("chat"))->head.value, "T2");
+  EXPECT_EQ(*Dump(*reader), *Dump(*writer));
+
+  EXPECT_EQ(CommitOne(*reader, MakeCommit(Key("chat"), "T3", "T2")).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->NextLeaseEpoch().error().code(), Code::kDenied);
+  EXPECT_EQ(reader->DeleteSession(Key("chat")).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->AddPieces(1, {}).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->DropPieces(1, {}).error().code(), Code::kDenied);
+  EXPECT_TRUE(reader->Settle().ok());
+}
+
+TEST(SqliteLog, ReaderAloneChangesNothing) {
+  const TempFolder folder;
+  ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
+  const std::string before = ReadFile(folder.File("log.db"));
+  {
+    const auto reader = OpenOrFail(folder.File("log.db"), SqliteMode::kReader);
+    EXPECT_EQ(reader->FindSession(Key("chat"))->head.value, "T1");
+  }
+  EXPECT_EQ(ReadFile(folder.File("log.db")), before);
+}
+
+TEST(SqliteLog, ReaderOfWhatIsNotThere) {
+  const TempFolder folder;
+  EXPECT_EQ(CodeOfOpen(folder.File("log.db"), SqliteMode::kReader), Code::kNotFound);
+  EXPECT_FALSE(std::filesystem::exists(folder.File("log.db")));
+  std::ofstream(folder.File("empty.db")).close();
+  EXPECT_EQ(CodeOfOpen(folder.File("empty.db"), SqliteMode::kReader), Code::kNotFound);
+  EXPECT_EQ(CodeOfOpen(folder.File("no/such/folder/log.db"), SqliteMode::kWriter), Code::kNotFound);
+}
+
+TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
+  for (const auto& [version, word] : {std::pair{2, "newer"}, std::pair{0, "older"}}) {
+    const TempFolder folder;
+    OpenOrFail(folder.File("log.db")).reset();
+    Tamper(folder.File("log.db"), "PRAGMA user_version = " + std::to_string(version));
+    for (const SqliteMode mode : {SqliteMode::kWriter, SqliteMode::kReader}) {
+      std::string message;
+      EXPECT_EQ(CodeOfOpen(folder.File("log.db"), mode, &message), Code::kInvalid);
+      EXPECT_NE(message.find("format " + std::to_string(version)), std::string::npos) << message;
+      EXPECT_NE(message.find("knows format 1"), std::string::npos) << message;
+      EXPECT_NE(message.find(word), std::string::npos) << message;
+    }
+  }
+}
+
+TEST(SqliteLog, ForeignFilesAreRefusedUntouched) {
+  const TempFolder folder;
+  OpenOrFail(folder.File("other.db")).reset();
+  Tamper(folder.File("other.db"), "PRAGMA application_id = 42");
+  {
+    const auto plain = Database::Open({.path = folder.File("plain.db"), .vfs = "unix"});
+    ASSERT_TRUE((*plain)->Exec("CREATE TABLE t(x)").ok());
+  }
+  std::ofstream(folder.File("text.db")) << std::string(10000, 'x');
+  for (const auto& [name, code] :
+       {std::pair{"other.db", Code::kInvalid}, std::pair{"plain.db", Code::kCorrupt},
+        std::pair{"text.db", Code::kCorrupt}}) {
+    const std::string before = ReadFile(folder.File(name));
+    EXPECT_EQ(CodeOfOpen(folder.File(name), SqliteMode::kWriter), code) << name;
+    EXPECT_EQ(CodeOfOpen(folder.File(name), SqliteMode::kReader), code) << name;
+    EXPECT_EQ(ReadFile(folder.File(name)), before) << name;
+  }
+}
+
+// Root may write everything, so the test steps down for the attempt.
+class WithoutRights {
+ public:
+  WithoutRights() : was_(::geteuid()) {
+    if (was_ == 0) {
+      EXPECT_EQ(::seteuid(65534), 0);
+    }
+  }
+  ~WithoutRights() {
+    if (was_ == 0) {
+      EXPECT_EQ(::seteuid(was_), 0);
+    }
+  }
+
+ private:
+  uid_t was_;
+};
+
+TEST(SqliteLog, MissingRightsAreDenied) {
+  const TempFolder folder;
+  ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
+  std::filesystem::permissions(folder.File("log.db"), std::filesystem::perms(0444));
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
+  {
+    const WithoutRights nobody;
+    EXPECT_EQ(CodeOfOpen(folder.File("log.db"), SqliteMode::kWriter), Code::kDenied);
+    EXPECT_EQ(CodeOfOpen(folder.File("new.db"), SqliteMode::kWriter), Code::kDenied);
+  }
+  std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
+}
+
+TEST(SqliteLog, StaleWriterOfTheSameFileGetsAConflict) {
+  const TempFolder folder;
+  const auto old_one = OpenOrFail(folder.File("log.db"));
+  const uint64_t old_epoch = *old_one->NextLeaseEpoch();
+  TurnCommit first = MakeCommit(Key("chat"), "T1");
+  first.lease_epoch = old_epoch;
+  ASSERT_TRUE(CommitOne(*old_one, first).ok());
+
+  const auto new_one = OpenOrFail(folder.File("log.db"));
+  TurnCommit second = MakeCommit(Key("chat"), "T2", "T1");
+  second.lease_epoch = *new_one->NextLeaseEpoch();
+  EXPECT_GT(second.lease_epoch, old_epoch);
+  ASSERT_TRUE(CommitOne(*new_one, second).ok());
+
+  // The head alone would stop this one ...
+  TurnCommit stale = MakeCommit(Key("chat"), "X2", "T1");
+  stale.lease_epoch = old_epoch;
+  EXPECT_EQ(CommitOne(*old_one, stale).error().code(), Code::kConflict);
+  // ... and only the epoch this one, which has read the new head.
+  TurnCommit informed = MakeCommit(Key("chat"), "X3", "T2");
+  informed.lease_epoch = old_epoch;
+  EXPECT_EQ(CommitOne(*old_one, informed).error().code(), Code::kConflict);
+  EXPECT_EQ(old_one->FindSession(Key("chat"))->head.value, "T2");
+}
+
+TEST(SqliteLog, RowsThatSayAnotherHistoryAreCorrupt) {
+  const std::vector<std::string> tampers = {
+      "UPDATE turns SET answer = x'01000000' WHERE id = 'T2'",
+      "UPDATE turns SET prompt = answer, answer = prompt WHERE id = 'T1'",
+      "UPDATE turns SET items_json = '[]' WHERE id = 'T3'",
+      "UPDATE turns SET finish_reason = 'length' WHERE id = 'T1'",
+      "UPDATE turns SET incomplete = 1 WHERE id = 'T1'",
+      "UPDATE turns SET idempotency_key = 'k' WHERE id = 'T1'",
+      "UPDATE turns SET completed_ms = 1 WHERE id = 'T1'",
+      "UPDATE turns SET line_tokens = line_tokens + 1 WHERE id = 'T2'",
+      "UPDATE turns SET line_turns = 7 WHERE id = 'T2'",
+      "UPDATE turns SET parent = '' WHERE id = 'T2'",
+      "UPDATE turns SET parent = 'T3' WHERE id = 'T1'",  // a ring
+      "DELETE FROM turns WHERE id = 'T2'",
+      "DELETE FROM turns WHERE id = 'T3'",
+      // A whole session's rows under another session's name.
+      "UPDATE sessions SET session = 'stolen' WHERE session = 'chat'",
+  };
+  for (const std::string& sql : tampers) {
+    const TempFolder folder;
+    const std::string path = folder.File("log.db");
+    int64_t id = 0;
+    {
+      const auto log = OpenOrFail(path);
+      id = *CommitOne(*log, MakeCommit(Key("chat"), "T1"));
+      ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1")).ok());
+      ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T3", "T2")).ok());
+    }
+    Tamper(path, sql);
+    const auto turns = OpenOrFail(path)->ReadTurns(id, {"T3"});
+    ASSERT_FALSE(turns.ok()) << sql;
+    EXPECT_EQ(turns.error().code(), Code::kCorrupt) << sql;
+  }
+}
+
+TEST(SqliteLog, TurnFoundByItsKeyIsCheckedToo) {
+  const TempFolder folder;
+  const std::string path = folder.File("log.db");
+  TurnCommit commit = MakeCommit(Key("chat"), "T1");
+  commit.turn.idempotency_key = "k";
+  const int64_t id = *CommitOne(*OpenOrFail(path), commit);
+  Tamper(path, "UPDATE turns SET outcome_json = '{}'");
+  EXPECT_EQ(OpenOrFail(path)->FindByIdempotencyKey(id, "k").error().code(), Code::kCorrupt);
+}
+
+TEST(SqliteLog, FailedSyncKillsTheLogAndLosesNothingAcknowledged) {
+  FakeVolume volume(3);
+  auto log = OpenOn(volume);
+  const int64_t id = *CommitOne(*log, MakeCommit(Key("chat"), "T1"));
+  ASSERT_TRUE(log->AddPieces(id, std::vector{MakePiece(0, 5, 1)}).ok());
+  volume.FailNext(FakeVolume::Fault::kSync);
+  EXPECT_EQ(CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1")).error().code(), Code::kIo);
+  // No second try, whatever the volume says now (INV-11).
+  const uint64_t steps = volume.steps();
+  EXPECT_EQ(CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1")).error().code(), Code::kIo);
+  EXPECT_EQ(log->NextLeaseEpoch().error().code(), Code::kIo);
+  EXPECT_EQ(log->AddPieces(id, std::vector{MakePiece(5, 9, 1)}).error().code(), Code::kIo);
+  EXPECT_EQ(log->DropPieces(id, {}).error().code(), Code::kIo);
+  EXPECT_EQ(log->DeleteSession(Key("chat")).error().code(), Code::kIo);
+  EXPECT_TRUE(log->Settle().ok());
+  EXPECT_EQ(volume.steps(), steps);
+  // Reads go on.
+  EXPECT_EQ(log->FindSession(Key("chat"))->head.value, "T1");
+  log.reset();
+  EXPECT_EQ(volume.steps(), steps);  // nor does closing write
+
+  volume.Crash();
+  log = OpenOn(volume);
+  const auto turns = log->ReadTurns(id, log->FindSession(Key("chat"))->head);
+  ASSERT_TRUE(turns.ok());
+  EXPECT_EQ(turns->front().id.value, "T1");
+  EXPECT_EQ(log->ReadPieces(id)->size(), 1U);
+}
+
+TEST(SqliteLog, FailedWriteKillsTheLog) {
+  FakeVolume volume(4);
+  const auto log = OpenOn(volume);
+  ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T1")).ok());
+  volume.FailNext(FakeVolume::Fault::kWrite);
+  EXPECT_EQ(CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1")).error().code(), Code::kIo);
+  const auto refused = CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1"));
+  EXPECT_EQ(refused.error().code(), Code::kIo);
+  EXPECT_NE(refused.error().message().find("refuses writes"), std::string::npos);
+}
+
+TEST(SqliteLog, FullDiskRefusesTheCommitAndHealsWithSpace) {
+  FakeVolume volume(5);
+  const auto log = OpenOn(volume);
+  const int64_t id = *CommitOne(*log, MakeCommit(Key("chat"), "T1"));
+  const std::string before = *Dump(*log);
+  volume.SetCapacity(1);
+  const std::vector<TurnCommit> batch = {MakeCommit(Key("chat"), "T2", "T1"),
+                                         MakeCommit(Key("new"), "T1")};
+  for (const auto& verdict : log->Commit(batch)) {
+    ASSERT_FALSE(verdict.ok());
+    EXPECT_EQ(verdict.error().code(), Code::kExhausted);
+  }
+  EXPECT_EQ(log->AddPieces(id, std::vector{MakePiece(0, 5, 1)}).error().code(), Code::kExhausted);
+  EXPECT_EQ(*Dump(*log), before);
+  volume.SetCapacity(0);
+  for (const auto& verdict : log->Commit(batch))
+    EXPECT_TRUE(verdict.ok());
+}
+
+TEST(SqliteLog, LockedByAnotherProcessIsUnavailable) {
+  const TempFolder folder;
+  const std::string path = folder.File("log.db");
+  auto log = SqliteTokenLog::Open(path, SqliteMode::kWriter, {.busy_timeout_ms = 1, .vfs = ""});
+  ASSERT_TRUE(log.ok());
+  const auto other = Database::Open({.path = path, .vfs = *RegisterPageVfs("")});
+  ASSERT_TRUE((*other)->Exec("BEGIN IMMEDIATE").ok());
+  EXPECT_EQ(CommitOne(**log, MakeCommit(Key("chat"), "T1")).error().code(), Code::kUnavailable);
+  ASSERT_TRUE((*other)->Exec("ROLLBACK").ok());
+  EXPECT_TRUE(CommitOne(**log, MakeCommit(Key("chat"), "T1")).ok());
+}
+
+TEST(SqliteLog, CommitCostsAtMostTwoSyncs) {
+  FakeVolume volume(6);
+  const auto log = OpenOn(volume);
+  ASSERT_TRUE(log->NextLeaseEpoch().ok());
+  std::string parent;
+  uint64_t most = 0;
+  for (int i = 0; i < 1200; ++i) {
+    const std::string id = "T" + std::to_string(i);
+    const uint64_t before = volume.syncs();
+    ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), id, parent)).ok());
+    most = std::max(most, volume.syncs() - before);
+    ASSERT_TRUE(log->Settle().ok());
+    parent = id;
+  }
+  EXPECT_LE(most, 2U);
+  // Settle has kept the write-ahead log bounded.
+  EXPECT_LT(volume.Contents("log.db-wal").size(), 2U * SqliteTokenLog::kCheckpointPages * 4200);
+}
+
+TEST(SqliteLog, WriteAheadLogIsBoundedWithoutSettle) {
+  FakeVolume volume(7);
+  const auto log = OpenOn(volume);
+  TurnCommit commit = MakeCommit(Key("chat"), "T0");
+  commit.turn.items_json.assign(1'000'000, 'x');
+  std::string parent;
+  for (int i = 0; i < 50; ++i) {
+    commit.turn.id = {"T" + std::to_string(i)};
+    commit.turn.parent = commit.expected_head = {parent};
+    ASSERT_TRUE(CommitOne(*log, commit).ok());
+    parent = commit.turn.id.value;
+  }
+  EXPECT_LT(volume.Contents("log.db-wal").size(),
+            (SqliteTokenLog::kCheckpointOverduePages + 500U) * 4200U);
+}
+
+TEST(SqliteLog, DeletedTextIsInNoFile) {
+  const TempFolder folder;
+  const auto log = OpenOrFail(folder.File("log.db"));
+  TurnCommit secret = MakeCommit(Key("secret"), "CANARYTURN1");
+  secret.system_json = "CANARY system";
+  secret.turn.items_json = "CANARY items" + std::string(20000, 'i') + "CANARY end";
+  secret.turn.params_json = "CANARY params";
+  secret.turn.outcome_json = "CANARY outcome";
+  secret.turn.idempotency_key = "CANARY key";
+  secret.turn.prompt.assign(5000, 0x52414e43);  // "CNAR"
+  ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("kept"), "T1")).ok());
+  ASSERT_TRUE(CommitOne(*log, secret).ok());
+  ASSERT_NE(ReadFile(folder.File("log.db-wal")).find("CANARY items"), std::string::npos);
+  ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    const std::string bytes = ReadFile(entry.path().string());
+    EXPECT_EQ(bytes.find("CANARY"), std::string::npos) << entry.path();
+    EXPECT_EQ(bytes.find("CNARCNAR"), std::string::npos) << entry.path();
+    EXPECT_EQ(bytes.find("secret"), std::string::npos) << entry.path();
+  }
+  EXPECT_TRUE(log->FindSession(Key("kept")).ok());
+}
+
+TEST(SqliteLog, ErasingWaitsForAReaderAndIsDoneBySettle) {
+  const TempFolder folder;
+  const std::string path = folder.File("log.db");
+  const auto log = OpenOrFail(path);
+  TurnCommit secret = MakeCommit(Key("secret"), "T1");
+  secret.turn.items_json = "CANARY";
+  ASSERT_TRUE(CommitOne(*log, secret).ok());
+  const auto reader =
+      Database::Open({.path = path, .vfs = *RegisterPageVfs(""), .read_only = true});
+  ASSERT_TRUE((*reader)->Exec("BEGIN; SELECT * FROM turns").ok());
+  ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
+  EXPECT_NE(ReadFile(path + "-wal").find("CANARY"), std::string::npos);
+  ASSERT_TRUE((*reader)->Exec("COMMIT").ok());
+  ASSERT_TRUE(log->Settle().ok());
+  EXPECT_EQ(ReadFile(path + "-wal").find("CANARY"), std::string::npos);
+  EXPECT_EQ(ReadFile(path).find("CANARY"), std::string::npos);
+}
+
+// Deleting moves the rows of other sessions between pages. SQLite leaves copies of them in the
+// pages' unused middles, out of reach of secure_delete when those sessions go later; the page VFS
+// clears them.
+TEST(SqliteLog, DeletedTextIsNotLeftInMovedRows) {
+  FakeVolume volume(8);
+  SeededRandom random(8);
+  const auto log = OpenOn(volume);
+  constexpr int kSessions = 20;
+  std::vector<std::string> heads(kSessions);
+  const auto name = [](int s) { return "CANARY" + std::to_string(1000 + s); };
+  for (int i = 0; i < 1000; ++i) {
+    const int s = static_cast<int>(random.Below(kSessions));
+    TurnCommit commit =
+        MakeCommit(Key(name(s)), name(s) + "-" + std::to_string(i), heads[static_cast<size_t>(s)]);
+    commit.turn.items_json.clear();
+    for (uint64_t n = random.Below(80) + 1; n > 0; --n)
+      commit.turn.items_json += name(s) + ".";
+    if (random.Chance(0.3)) commit.turn.idempotency_key = name(s) + "k" + std::to_string(i);
+    ASSERT_TRUE(CommitOne(*log, commit).ok());
+    heads[static_cast<size_t>(s)] = commit.turn.id.value;
+  }
+  std::vector<int> order(kSessions);
+  for (int s = 0; s < kSessions; ++s)
+    order[static_cast<size_t>(s)] = s;
+  for (size_t i = order.size(); i > 1; --i)
+    std::swap(order[i - 1], order[random.Below(i)]);
+  std::vector<std::string> gone;
+  for (const int s : order) {
+    if (heads[static_cast<size_t>(s)].empty()) continue;
+    ASSERT_TRUE(log->DeleteSession(Key(name(s))).ok());
+    gone.push_back(name(s));
+    for (const std::string& file : volume.Names()) {
+      const std::string bytes = volume.Contents(file);
+      for (const std::string& canary : gone)
+        ASSERT_EQ(bytes.find(canary), std::string::npos) << canary << " " << file;
+    }
+  }
+  EXPECT_EQ(*Dump(*log), "");
+}
+
+}  // namespace
+}  // namespace tenuto

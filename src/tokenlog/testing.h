@@ -1,0 +1,160 @@
+// What the tests of this folder share: turns to commit, equality, a folder that goes away. Tests
+// only.
+#pragma once
+
+#include <gtest/gtest.h>
+
+#include <filesystem>
+#include <string>
+#include <vector>
+
+#include "base/log.h"
+#include "tokenlog/log.h"
+
+namespace tenuto {
+
+class TempFolder {
+ public:
+  TempFolder() {
+    std::string name = ::testing::TempDir() + "/tenuto-log-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TempFolder() { std::filesystem::remove_all(path_); }
+  TempFolder(const TempFolder&) = delete;
+  TempFolder& operator=(const TempFolder&) = delete;
+  std::string File(const std::string& name) const { return (path_ / name).string(); }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+// Silences the log lines of failures that a test makes on purpose by the hundred.
+class QuietLog {
+ public:
+  QuietLog() { SetLogLevel(LogLevel::kOff); }
+  ~QuietLog() { SetLogLevel(LogLevel::kInfo); }
+  QuietLog(const QuietLog&) = delete;
+  QuietLog& operator=(const QuietLog&) = delete;
+};
+
+inline SessionKey Key(const std::string& session, const std::string& user = "alice") {
+  return {.tenant = "default", .user = user, .agent = "default", .session = session};
+}
+
+// A commit of turn `id` after `parent`, whose content follows from the id.
+inline TurnCommit MakeCommit(const SessionKey& key, const std::string& id,
+                             const std::string& parent = "") {
+  TurnCommit commit;
+  commit.key = key;
+  commit.expected_head = {parent};
+  commit.lease_epoch = 1;
+  commit.vocabulary = Sha256Of(std::string_view("vocabulary"));
+  commit.system_json = R"([{"role":"system","content":"Be brief."}])";
+  TurnRow& turn = commit.turn;
+  turn.id = {id};
+  turn.parent = {parent};
+  for (const char c : id)
+    turn.prompt.push_back(c);
+  turn.answer = {1, 2, 3, 0x7fffffff};
+  turn.items_json = R"([{"role":"user","content":"question )" + id + R"("}])";
+  turn.params_json = R"({"seed":7})";
+  turn.finish_reason = "stop";
+  turn.created_unix_ms = 1000;
+  turn.completed_unix_ms = 2000;
+  return commit;
+}
+
+inline Result<int64_t> CommitOne(TokenLog& log, const TurnCommit& commit) {
+  auto verdicts = log.Commit({&commit, 1});
+  EXPECT_EQ(verdicts.size(), 1U);
+  return std::move(verdicts.front());
+}
+
+inline PieceRow MakePiece(TokenPos begin, TokenPos end, uint64_t file, uint64_t offset = 0) {
+  PieceRow piece;
+  piece.kind = 1;
+  piece.range = {begin, end};
+  piece.fingerprint = Sha256Of(std::string_view("model"));
+  piece.prefix_begin = Sha256Of("prefix" + std::to_string(begin));
+  piece.prefix_end = Sha256Of("prefix" + std::to_string(end));
+  piece.location = {.file = {file}, .offset = offset, .bytes = 4096};
+  return piece;
+}
+
+inline void ExpectSame(const TurnRow& a, const TurnRow& b) {
+  EXPECT_EQ(a.id, b.id);
+  EXPECT_EQ(a.parent, b.parent);
+  EXPECT_EQ(a.prompt, b.prompt);
+  EXPECT_EQ(a.answer, b.answer);
+  EXPECT_EQ(a.items_json, b.items_json);
+  EXPECT_EQ(a.params_json, b.params_json);
+  EXPECT_EQ(a.finish_reason, b.finish_reason);
+  EXPECT_EQ(a.incomplete, b.incomplete);
+  EXPECT_EQ(a.idempotency_key, b.idempotency_key);
+  EXPECT_EQ(a.outcome_json, b.outcome_json);
+  EXPECT_EQ(a.recall_json, b.recall_json);
+  EXPECT_EQ(a.created_unix_ms, b.created_unix_ms);
+  EXPECT_EQ(a.completed_unix_ms, b.completed_unix_ms);
+}
+
+// One line that says everything a row holds, so that two logs can be compared whole.
+inline std::string Describe(const SessionRow& row) {
+  return row.key.Full() + " #" + std::to_string(row.id) + " head " + row.head.value + " epoch " +
+         std::to_string(row.lease_epoch) + " " + row.vocabulary.Hex() + " " + row.system_json +
+         " " + std::to_string(row.turns) + "/" + std::to_string(row.tokens) + " " +
+         std::to_string(row.created_unix_ms) + "-" + std::to_string(row.updated_unix_ms);
+}
+
+inline std::string Describe(const TurnRow& turn) {
+  std::string text = turn.id.value + "<" + turn.parent.value + " [";
+  for (const TokenId token : turn.prompt)
+    text += std::to_string(token) + " ";
+  text += "|";
+  for (const TokenId token : turn.answer)
+    text += std::to_string(token) + " ";
+  return text + "] " + turn.items_json + turn.params_json + turn.finish_reason +
+         (turn.incomplete ? "!" : ".") + turn.idempotency_key + turn.outcome_json +
+         turn.recall_json + std::to_string(turn.created_unix_ms) + "-" +
+         std::to_string(turn.completed_unix_ms);
+}
+
+inline std::string Describe(const PieceRow& piece) {
+  return std::to_string(piece.id) + ":" + std::to_string(piece.kind) + " [" +
+         std::to_string(piece.range.begin) + "," + std::to_string(piece.range.end) + ") " +
+         piece.fingerprint.Hex() + piece.prefix_begin.Hex() + piece.prefix_end.Hex() + " " +
+         std::to_string(piece.location.file.value) + "+" + std::to_string(piece.location.offset) +
+         "x" + std::to_string(piece.location.bytes);
+}
+
+// Everything that a log holds, as text; the first error ends it.
+inline Result<std::string> Dump(TokenLog& log) {
+  std::string text;
+  std::string after;
+  for (bool more = true; more;) {
+    TENUTO_ASSIGN(const SessionPage page, log.ListSessions("", "", after, 100));
+    for (const SessionRow& row : page.sessions) {
+      TENUTO_ASSIGN(const SessionRow same, log.FindSession(row.key));
+      text += Describe(row) + "\n" +
+              (Describe(same) == Describe(row) ? "" : "found otherwise by its key\n");
+      TENUTO_ASSIGN(const std::vector<TurnRow> turns, log.ReadTurns(row.id, row.head));
+      for (const TurnRow& turn : turns) {
+        text += "  " + Describe(turn) + "\n";
+        if (turn.idempotency_key.empty()) continue;
+        TENUTO_ASSIGN(const TurnRow keyed, log.FindByIdempotencyKey(row.id, turn.idempotency_key));
+        text += Describe(keyed) == Describe(turn) ? "" : "found otherwise by its idempotency key\n";
+      }
+      TENUTO_ASSIGN(const std::vector<PieceRow> pieces, log.ReadPieces(row.id));
+      for (const PieceRow& piece : pieces)
+        text += "  " + Describe(piece) + "\n";
+      after = row.key.Full();
+    }
+    more = page.more;
+  }
+  TENUTO_ASSIGN(const std::vector<PayloadFileId> files, log.ReferencedFiles());
+  for (const PayloadFileId file : files)
+    text += std::to_string(file.value) + " ";
+  return text;
+}
+
+}  // namespace tenuto
