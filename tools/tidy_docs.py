@@ -65,7 +65,8 @@ def check_places(tree):
             continue
         for number, line in enumerate(text.splitlines(), 1):
             found = pattern.search(line)
-            if found:
+            # Tests may speak of somebody's home folder.
+            if found and not (found[0] == PLACES[2] and name.endswith("_test.cc")):
                 yield f"{name}:{number}: names a place of one machine: {found[0]}"
 
 
@@ -115,9 +116,9 @@ def check_format_page(tree, page, text, names):
     versions = set()
     for path in re.findall(r"\b(?:src|apps)/[\w/]+\.(?:h|cc)\b", text):
         versions.update(
-            re.findall(r"constexpr\s+[\w:]+\s+(k\w*Version)\b", tree.texts.get(path, ""))
+            re.findall(r"constexpr\s+[\w:]+\s+(k\w*(?:Version|Format))\b", tree.texts.get(path, ""))
         )
-    stated = re.search(r"\b[Vv]ersion (\d+)\b", text)
+    stated = re.search(r"\b(?:[Vv]ersion|[Ff]ormat) (\d+)\b", text)
     if not versions or not stated:
         yield f"{page}:1: a format's page says 'version N' and names the file of its k...Version"
     elif int(stated[1]) not in [names.get(version) for version in versions]:

@@ -86,6 +86,13 @@ class TidyTest(unittest.TestCase):
         fault("foreign", "src/io/b.cc", "#include <curl/curl.h>\n", "has no home")
         fault("foreign", "src/io/b.cc", "#include <CLI/CLI.hpp>\n", "belongs to apps only")
         fault("foreign", "src/io/b.cc", "#include <gtest/gtest.h>\n", "has no home")
+        users = {
+            "src/io/b.h": "#include <gtest/gtest.h>\n",
+            "src/io/b_test.cc": '#include "io/b.h"\n',
+        }
+        self.assertEqual(planted("foreign", users), [])
+        users["src/io/c.cc"] = '#include "io/b.h"\n'
+        self.assertIn("has no home", " ".join(planted("foreign", users)))
         self.assertEqual(planted("foreign", {"apps/x/m.cc": "#include <CLI/CLI.hpp>\n"}), [])
 
     def test_seams(self):

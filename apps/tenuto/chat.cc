@@ -97,9 +97,10 @@ class Chat {
   }
 
   bool NoServer(const Error& error) {
-    return Fail("no answer from " + options_.url + ": " + error.message() +
-                "\nStart a server with:  tenuto serve -m model.gguf\nor name another one:  tenuto "
-                "chat --url URL");
+    return Fail(
+        error.message() +
+        "\nStart a server with:  tenuto serve -m model.gguf\nor name another one:  tenuto chat "
+        "--url URL");
   }
 
   // Makes `name` the session of the turns that follow, and says what is there.

@@ -11,7 +11,7 @@ int main(int argc, char** argv) {
   tenuto::CommandHandlers handlers;
   handlers.serve = tenuto::RunServe;
   handlers.verify = tenuto::RunVerify;
-  handlers.chat = tenuto::RunChat;
+  handlers.chat = [](const tenuto::ChatOptions& options) { return tenuto::RunChat(options); };
   handlers.sessions = [](const tenuto::SessionsOptions& options) {
     return tenuto::RunSessions(options, std::cout, std::cerr);
   };

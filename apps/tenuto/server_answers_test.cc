@@ -32,9 +32,11 @@ TEST(ServerAnswersTest, EventsOfAStream) {
   const auto last = ReadChatEvent(R"({"choices":[{"delta":{},"finish_reason":"length"}]})");
   EXPECT_TRUE(last->length);
   EXPECT_TRUE(ReadChatEvent("[DONE]")->done);
-  const auto note = ReadChatEvent(
-      R"({"choices":[],"usage":{"completion_tokens":64},"tenuto":{"session":"chat","kv":{"reused":1,"restored":1204,)"
-      R"("recomputed":23,"reasons":[{"code":"tail","tokens":1,"detail":""}]},"timing_ms":{"restore":41.4,"decode":5000}}})");
+  const auto note =
+      ReadChatEvent(R"({"choices":[],"usage":{"completion_tokens":64},"tenuto":{"session":"chat",)"
+                    R"("kv":{"reused":1,"restored":1204,"recomputed":23,)"
+                    R"("reasons":[{"code":"tail","tokens":1,"detail":""}]},)"
+                    R"("timing_ms":{"restore":41.4,"decode":5000}}})");
   ASSERT_TRUE(note.ok() && note->note.has_value());
   EXPECT_EQ(note->note->reused, 1);
   EXPECT_EQ(note->note->restored, 1204);
@@ -83,7 +85,8 @@ TEST(ServerAnswersTest, WrongTypesCountAsAbsent) {
     EXPECT_EQ(event->text, "") << text;
   }
   const auto note = ReadChatEvent(
-      R"({"tenuto":{"kv":{"reused":-5,"restored":1e300,"recomputed":"x","reasons":[1]},"timing_ms":[]},"usage":null})");
+      R"({"tenuto":{"kv":{"reused":-5,"restored":1e300,"recomputed":"x","reasons":[1]},)"
+      R"("timing_ms":[]},"usage":null})");
   ASSERT_TRUE(note.ok() && note->note.has_value());
   EXPECT_EQ(note->note->reused, 0);
   EXPECT_EQ(note->note->restored, 0);

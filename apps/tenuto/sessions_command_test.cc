@@ -39,10 +39,12 @@ TurnRow MakeTurn(const std::string& id, const std::string& parent, const std::st
 
 const std::string kFirstId = "01HF00000000000000000000AA";
 const std::string kSecondId = "01HF00000000000000000000BB";
-const std::string kFirstItems =
-    R"([{"role":"system","content":"Be terse."},{"role":"user","content":"Hi","name":"ann"},{"role":"assistant","content":"Hello\nyou"}])";
-const std::string kSecondItems =
-    R"([{"role":"system","content":"Be terse."},{"role":"user","content":"More\u001b[2J"},{"role":"assistant","content":"Done"}])";
+const std::string kFirstItems = R"([{"role":"system","content":"Be terse."},)"
+                                R"({"role":"user","content":"Hi","name":"ann"},)"
+                                R"({"role":"assistant","content":"Hello\nyou"}])";
+const std::string kSecondItems = R"([{"role":"system","content":"Be terse."},)"
+                                 R"({"role":"user","content":"More\u001b[2J"},)"
+                                 R"({"role":"assistant","content":"Done"}])";
 
 class SessionsCommandTest : public testing::Test {
  protected:
@@ -103,8 +105,8 @@ class SessionsCommandTest : public testing::Test {
 
   size_t SegmentFiles() const {
     size_t count = 0;
-    for ([[maybe_unused]] const auto& entry : std::filesystem::directory_iterator(root_ + "/kv"))
-      ++count;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(root_ + "/kv"))
+      count += entry.is_regular_file() ? 1 : 0;
     return count;
   }
 

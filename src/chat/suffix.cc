@@ -143,6 +143,28 @@ std::vector<TokenId> ControlTokens(std::span<const TokenId> tokens,
   return result;
 }
 
+// The texts of the messages, or those of the template, with a letter between them so that nothing
+// joins.
+std::string JoinKind(std::span<const ChatSegment> segments, bool content) {
+  std::string text;
+  for (const ChatSegment& segment : segments) {
+    if (segment.is_content == content) text += segment.text + "x";
+  }
+  return text;
+}
+
+Result<std::vector<TokenId>> TokenizeApart(const TokenizeText& tokenize,
+                                           std::span<const ChatSegment> segments,
+                                           bool add_special) {
+  std::vector<TokenId> all;
+  for (size_t i = 0; i < segments.size(); ++i) {
+    TENUTO_ASSIGN(const std::vector<TokenId> tokens,
+                  tokenize(segments[i].text, add_special && i == 0, !segments[i].is_content));
+    all.insert(all.end(), tokens.begin(), tokens.end());
+  }
+  return all;
+}
+
 }  // namespace
 
 Result<std::vector<ChatSegment>> RenderFirstTurn(const RenderChat& render,
@@ -200,23 +222,19 @@ Result<std::vector<TokenId>> TokenizeSegments(const TokenizeText& tokenize,
                                               const IsControlToken& is_control,
                                               std::span<const ChatSegment> segments,
                                               bool add_special) {
-  std::vector<TokenId> apart;
-  bool plain = true;  // no message's text holds the text of a control token
-  for (size_t i = 0; i < segments.size(); ++i) {
-    const ChatSegment& segment = segments[i];
-    TENUTO_ASSIGN(const std::vector<TokenId> tokens,
-                  tokenize(segment.text, add_special && i == 0, !segment.is_content));
-    apart.insert(apart.end(), tokens.begin(), tokens.end());
-    if (!segment.is_content || !plain) continue;
-    TENUTO_ASSIGN(const std::vector<TokenId> parsed,
-                  tokenize(segment.text, add_special && i == 0, true));
-    plain = parsed == tokens;
+  TENUTO_ASSIGN(const std::vector<TokenId> contents,
+                tokenize(JoinKind(segments, true), false, true));
+  if (std::any_of(contents.begin(), contents.end(), is_control)) {
+    return TokenizeApart(tokenize, segments, add_special);
   }
-  if (!plain) return apart;
+  // A control token could still be born or lost across a border, of the end of a message and the
+  // start of the template's text.
   TENUTO_ASSIGN(std::vector<TokenId> whole, tokenize(JoinSegments(segments), add_special, true));
-  // A control token could still be born across a border, of the end of a message and the start of
-  // the template's text.
-  if (ControlTokens(whole, is_control) != ControlTokens(apart, is_control)) return apart;
+  TENUTO_ASSIGN(const std::vector<TokenId> own,
+                tokenize(JoinKind(segments, false), add_special, true));
+  if (ControlTokens(whole, is_control) != ControlTokens(own, is_control)) {
+    return TokenizeApart(tokenize, segments, add_special);
+  }
   return whole;
 }
 

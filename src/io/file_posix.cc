@@ -221,8 +221,7 @@ Result<std::vector<std::string>> PosixDir::List() {
   std::vector<std::string> names;
   while (true) {
     errno = 0;
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): glibc's readdir is safe on a stream that one thread
-    // has.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): safe in glibc while one thread has the stream.
     const dirent* entry = readdir(stream.get());
     if (entry == nullptr) {
       if (errno != 0) return OsError("list", path_, errno);

@@ -1,87 +1,17 @@
-// The contract of log.h, over every store.
+// The contract of log.h over every store: sessions and turns. conformance_pieces_test.cc has the
+// rest.
+#include "tokenlog/conformance.h"
+
 #include <gtest/gtest.h>
 
 #include <atomic>
 #include <functional>
-#include <memory>
 #include <thread>
 
 #include "tokenlog/checks.h"
-#include "tokenlog/memory/log.h"
-#include "tokenlog/sqlite/fake_volume.h"
-#include "tokenlog/sqlite/log.h"
-#include "tokenlog/testing.h"
 
 namespace tenuto {
 namespace {
-
-// A store under test. Reopen closes it and opens what it left.
-class Store {
- public:
-  virtual ~Store() = default;
-  virtual TokenLog& log() = 0;
-  virtual void Reopen() = 0;
-};
-
-class MemoryStore : public Store {
- public:
-  TokenLog& log() override { return log_; }
-  void Reopen() override { log_.Crash(); }
-
- private:
-  MemoryTokenLog log_;
-};
-
-class SqliteStore : public Store {
- public:
-  SqliteStore() { Reopen(); }
-  TokenLog& log() override { return *log_; }
-  void Reopen() override {
-    log_.reset();
-    auto opened = SqliteTokenLog::Open(volume_.Path("log.db"), SqliteMode::kWriter,
-                                       {.busy_timeout_ms = 5000, .vfs = FakeVolume::VfsName()});
-    ASSERT_TRUE(opened.ok()) << opened.error().message();
-    log_ = std::move(opened).value();
-  }
-
- private:
-  FakeVolume volume_{1};
-  std::unique_ptr<SqliteTokenLog> log_;
-};
-
-struct StoreKind {
-  const char* name;
-  std::unique_ptr<Store> (*make)();
-};
-
-class TokenLogTest : public ::testing::TestWithParam<StoreKind> {
- protected:
-  TokenLog& log() { return store_->log(); }
-  // Commits a line of turns ids[0] <- ids[1] <- ... into `key`, whose head is `parent`.
-  int64_t CommitLine(const SessionKey& key, const std::vector<std::string>& ids,
-                     std::string parent = "") {
-    int64_t session = 0;
-    for (const std::string& id : ids) {
-      const auto done = CommitOne(log(), MakeCommit(key, id, parent));
-      EXPECT_TRUE(done.ok()) << id << ": " << (done.ok() ? "" : done.error().message());
-      if (done.ok()) session = *done;
-      parent = id;
-    }
-    return session;
-  }
-  Code CodeOf(const TurnCommit& commit) {
-    const auto done = CommitOne(log(), commit);
-    EXPECT_FALSE(done.ok());
-    return done.ok() ? Code{} : done.error().code();
-  }
-  std::string Everything() {
-    auto text = Dump(log());
-    EXPECT_TRUE(text.ok()) << (text.ok() ? "" : text.error().message());
-    return text.ok() ? *text : "";
-  }
-
-  std::unique_ptr<Store> store_ = GetParam().make();
-};
 
 INSTANTIATE_TEST_SUITE_P(
     Stores, TokenLogTest,
@@ -381,102 +311,6 @@ TEST_P(TokenLogTest, ListsByKeyAndUser) {
   EXPECT_EQ(names("", "", "acme::alice::default::t", 3), (Names{"q", "Z", "a", "..."}));
   EXPECT_EQ(names("", "", "", 0), (Names{"..."}));
   EXPECT_EQ(log().ListSessions("", "", "three::part::key", 1).error().code(), Code::kInvalid);
-}
-
-TEST_P(TokenLogTest, PiecesComeBackByBegin) {
-  const int64_t id = CommitLine(Key("chat"), {"T1"});
-  const std::vector<PieceRow> pieces = {MakePiece(10, 20, UINT64_MAX, 4096), MakePiece(0, 10, 7),
-                                        MakePiece(0, 20, 8)};
-  const auto ids = log().AddPieces(id, pieces);
-  ASSERT_TRUE(ids.ok());
-  store_->Reopen();
-  const auto stored = log().ReadPieces(id);
-  ASSERT_TRUE(stored.ok());
-  ASSERT_EQ(stored->size(), 3U);
-  EXPECT_EQ((*stored)[0].location.file.value, 7U);
-  EXPECT_EQ((*stored)[1].location.file.value, 8U);
-  EXPECT_EQ(*ids, (std::vector<int64_t>{(*stored)[2].id, (*stored)[0].id, (*stored)[1].id}));
-  PieceRow last = (*stored)[2];
-  EXPECT_GT(last.id, 0);
-  last.id = 0;
-  EXPECT_EQ(Describe(last), Describe(pieces[0]));
-  EXPECT_EQ(*log().ReferencedFiles(), (std::vector<PayloadFileId>{{7}, {8}, {UINT64_MAX}}));
-}
-
-TEST_P(TokenLogTest, MalformedPiecesAreInvalid) {
-  const int64_t id = CommitLine(Key("chat"), {"T1"});
-  const std::vector<std::function<void(PieceRow&)>> breaks = {
-      [](PieceRow& p) { p.kind = 0; },
-      [](PieceRow& p) {
-        p.range = {5, 5};
-      },
-      [](PieceRow& p) {
-        p.range = {-1, 5};
-      },
-      [](PieceRow& p) { p.location.file = {}; },
-      [](PieceRow& p) { p.location.bytes = 0; },
-      [](PieceRow& p) { p.location.offset = UINT64_MAX; },
-      [](PieceRow& p) { p.location.offset = INT64_MAX; },
-  };
-  for (size_t i = 0; i < breaks.size(); ++i) {
-    std::vector<PieceRow> pieces = {MakePiece(0, 10, 1), MakePiece(10, 20, 1)};
-    breaks[i](pieces[1]);
-    const auto added = log().AddPieces(id, pieces);
-    ASSERT_FALSE(added.ok()) << i;
-    EXPECT_EQ(added.error().code(), Code::kInvalid) << i;
-  }
-  EXPECT_TRUE(log().ReadPieces(id)->empty());
-}
-
-TEST_P(TokenLogTest, DroppedPiecesGiveBackFilesThatNobodyNames) {
-  const int64_t a = CommitLine(Key("a"), {"T1"});
-  const int64_t b = CommitLine(Key("b"), {"T1"});
-  ASSERT_TRUE(log()
-                  .AddPieces(a, std::vector{MakePiece(0, 10, 1), MakePiece(10, 20, 1),
-                                            MakePiece(20, 30, 2)})
-                  .ok());
-  ASSERT_TRUE(log().AddPieces(b, std::vector{MakePiece(0, 10, 2)}).ok());
-  const auto pieces = *log().ReadPieces(a);
-  const auto drop = [&](int64_t session, const std::vector<int64_t>& ids) {
-    const auto files = log().DropPieces(session, ids);
-    EXPECT_TRUE(files.ok());
-    return *files;
-  };
-  using Files = std::vector<PayloadFileId>;
-  EXPECT_EQ(drop(b, {pieces[0].id}), Files{});                   // another session's piece stays
-  EXPECT_EQ(drop(a, {pieces[0].id, 12345}), Files{});            // file 1 is still named
-  EXPECT_EQ(drop(a, {pieces[1].id, pieces[2].id}), Files{{1}});  // file 2 is named by session b
-  EXPECT_EQ(drop(a, {pieces[1].id}), Files{});
-  EXPECT_TRUE(log().ReadPieces(a)->empty());
-  EXPECT_EQ(*log().ReferencedFiles(), Files{{2}});
-  // Ids are not used again: what a late drop names cannot be another piece.
-  ASSERT_TRUE(log().AddPieces(a, std::vector{MakePiece(0, 10, 3)}).ok());
-  EXPECT_GT(log().ReadPieces(a)->front().id, pieces[2].id);
-}
-
-TEST_P(TokenLogTest, DeleteRemovesEverythingOfTheSessionAlone) {
-  const int64_t a = CommitLine(Key("a"), {"T1", "T2"});
-  const int64_t b = CommitLine(Key("b"), {"T1"});
-  ASSERT_TRUE(log()
-                  .AddPieces(a, std::vector{MakePiece(0, 10, 9), MakePiece(10, 20, 1),
-                                            MakePiece(20, 30, 2)})
-                  .ok());
-  ASSERT_TRUE(log().AddPieces(b, std::vector{MakePiece(0, 10, 2)}).ok());
-  const auto files = log().DeleteSession(Key("a"));
-  ASSERT_TRUE(files.ok()) << files.error().message();
-  EXPECT_EQ(*files, (std::vector<PayloadFileId>{{1}, {9}}));
-  store_->Reopen();
-  EXPECT_EQ(log().FindSession(Key("a")).error().code(), Code::kNotFound);
-  EXPECT_EQ(log().ReadTurns(a, {"T2"}).error().code(), Code::kNotFound);
-  EXPECT_EQ(log().ReadPieces(a).error().code(), Code::kNotFound);
-  EXPECT_EQ(*log().ReferencedFiles(), (std::vector<PayloadFileId>{{2}}));
-  EXPECT_EQ(log().FindSession(Key("b"))->turns, 1U);
-  // A turn that was under way while the session went.
-  EXPECT_EQ(CodeOf(MakeCommit(Key("a"), "T3", "T2")), Code::kConflict);
-  const PieceRow late = MakePiece(0, 10, 3);
-  EXPECT_EQ(log().AddPieces(a, {&late, 1}).error().code(), Code::kNotFound);
-  // The name is free, the number is not given again.
-  EXPECT_GT(CommitLine(Key("a"), {"T1"}), b);
 }
 
 TEST_P(TokenLogTest, ThousandsOfTurnsReadBack) {

@@ -51,7 +51,10 @@ struct TurnRow {
 
 // One turn to commit. Fails with kConflict, changing nothing, unless the session's head is
 // `expected_head` and its lease epoch is not above `lease_epoch` (INV-13). A session that does not
-// exist is created when expected_head is empty.
+// exist is created when expected_head is empty. The turn's parent may be any turn of the session,
+// or none: a branch. Also kConflict: a turn with this id or idempotency key is stored. kInvalid:
+// malformed or too large (tokenlog/checks.h), the parent is not in the session, or the session was
+// written with another vocabulary.
 struct TurnCommit {
   SessionKey key;
   TurnId expected_head;
@@ -84,7 +87,8 @@ class TokenLog {
   virtual Result<uint64_t> NextLeaseEpoch() = 0;
 
   // All in one transaction; each gets its own verdict, in order. A failing transaction fails all
-  // with kIo/kExhausted and nothing is stored. The value is the session's id.
+  // with kIo/kExhausted/kUnavailable and nothing is stored, as far as the log can tell (after kIo
+  // it is in doubt). The value is the session's id.
   virtual std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) = 0;
 
   virtual Result<SessionRow> FindSession(const SessionKey& key) = 0;  // kNotFound
@@ -92,7 +96,8 @@ class TokenLog {
   virtual Result<std::vector<TurnRow>> ReadTurns(int64_t session, const TurnId& head) = 0;
   virtual Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) = 0;
   // Sessions of one user (all agents), in key order after `after` (exclusive; empty: from the
-  // start). An empty tenant lists all.
+  // start; else a session's name, kInvalid when it is none). An empty user lists the tenant's, an
+  // empty tenant all. A page has at most 1000.
   virtual Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                            const std::string& after, size_t limit) = 0;
   // Removes the session, its turns and piece rows; returns the payload files that only it named.

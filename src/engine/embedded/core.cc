@@ -275,6 +275,7 @@ void EngineCore::Stop() {
     outbox_.Add([listener = run->listener, error] { listener->on_done(error); });
   }
   runs_.clear();
+  counters_.runs.Set(0);
   for (EngineCall& call : calls_)
     Refuse(call, error);
   calls_.clear();

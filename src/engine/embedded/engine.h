@@ -5,6 +5,12 @@
 // the start, and nobody else may change them. Executor, runners, clock and metrics outlive the
 // engine. The destructor waits for the step at hand and answers all that is open with kUnavailable
 // (which is dropped when the answer runner stopped before).
+//
+// Errors of a run: one that comes before its first step (kInvalid, kConflict, kExhausted: more
+// tokens than cells) left the sequence as it was, except that positions past `begin` may be gone.
+// One that comes later (a failed step, nothing left to draw) left the sequence empty. Truncate,
+// Import and CopyPrefix into a sequence that has a run: kConflict. Order: calls on one sequence
+// take effect in the order made; Cancel and Preempt overtake what waits.
 #pragma once
 
 #include <cstddef>

@@ -163,12 +163,14 @@ TEST(EngineRun, ChunkedPrefillEqualsWholePrefill) {
 // in another.
 TEST(EngineRun, PreemptedAndResumedEqualsUninterrupted) {
   FakeExecutor reference(FakeWithAnswers(30, 80));
-  for (const uint64_t seed : {3u, 4u, 11u}) {
+  int stopped = 0;
+  for (const uint64_t seed : {3u, 5u, 11u, 25u}) {
     SimEngine alone(reference);
     ASSERT_TRUE(alone.Truncate(SeqId{0}, 0)->ok());
     const RunRequest request = BusyRequest(reference, 0, seed);
     const auto want = alone.RunAlone(request);
     ASSERT_TRUE(want->done->ok());
+    stopped += want->result().stop_string.empty() ? 0 : 1;
     for (size_t after = 0; after <= want->result().answer.size() + 2; ++after) {
       for (const bool recompute : {false, true}) {
         FakeExecutor executor(FakeWithAnswers(30, 80));
@@ -203,6 +205,7 @@ TEST(EngineRun, PreemptedAndResumedEqualsUninterrupted) {
       }
     }
   }
+  EXPECT_EQ(stopped, 2) << "two of them end with a stop string in two tokens";
 }
 
 TEST(EngineRun, CancelAtEveryStep) {

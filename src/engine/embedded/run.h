@@ -49,7 +49,7 @@ struct EngineRun {
     return static_cast<int32_t>(tokens.size()) - in_kv;
   }  // tokens still to be forwarded
   bool decoding() const { return static_cast<int32_t>(tokens.size()) > prefill_end; }
-  uint64_t answer_index() const { return tokens.size() - static_cast<size_t>(prefill_end); }
+  uint64_t answer_index() const { return tokens.size() - static_cast<size_t>(prompt_tokens); }
   int32_t prefilled() const;
   // The answer as it stands: all of it, or what is left of it after a stop string.
   std::vector<TokenId> Answer() const;

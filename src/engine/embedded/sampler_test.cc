@@ -89,6 +89,13 @@ TEST(Argmax, IsTheLowestOfTheGreatest) {
     auto logits = RandomLogits(n, static_cast<uint32_t>(n));
     const auto want = std::max_element(logits.begin(), logits.end()) - logits.begin();
     EXPECT_EQ(Argmax(logits), want) << n;
+    if (n > 1) {  // NaN anywhere else makes no difference
+      auto holes = logits;
+      for (size_t i = 0; i < n; i += 2) {
+        if (static_cast<ptrdiff_t>(i) != want) holes[i] = kNan;
+      }
+      EXPECT_EQ(Argmax(holes), want) << n;
+    }
     // The same greatest value once more, further on: the first still wins.
     logits.push_back(logits[static_cast<size_t>(want)]);
     EXPECT_EQ(Argmax(logits), want) << n;

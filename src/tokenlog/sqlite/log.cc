@@ -89,6 +89,8 @@ Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& 
       return InLog(path, std::move(prepared).error());
     const MutexLock lock(log->write_mutex_);
     log->writer_ = std::move(writer).value();
+    // After a crash the write-ahead log may hold text that was deleted since.
+    log->EmptyWal(0);
   } else {
     // One reader at once, so that what is wrong with the file shows here and not at the first
     // question.
@@ -196,20 +198,22 @@ Status SqliteTokenLog::Checkpoint() {
   return Ok();
 }
 
-Status SqliteTokenLog::EmptyWal() {
-  writer_->SetBusyTimeout(kEraseWaitMs);
+void SqliteTokenLog::EmptyWal(int wait_ms) {
+  writer_->SetBusyTimeout(wait_ms);
   const Result<bool> done = writer_->RunCheckpoint(Database::Checkpoint::kTruncate);
   writer_->SetBusyTimeout(options_.busy_timeout_ms);
   NoteFailure();
-  if (!done) return done.error();
-  erase_pending_ = !*done;
-  return Ok();
+  erase_pending_ = !done.ok() || !*done;
+  if (!done) Log(LogLevel::kWarn, "tokenlog.erase_delayed", {{"error", done.error().message()}});
 }
 
 Status SqliteTokenLog::Settle() {
   const MutexLock lock(write_mutex_);
   if (!writer_ || dead_) return Ok();
-  if (erase_pending_) return EmptyWal();
+  if (erase_pending_) {
+    EmptyWal(0);
+    return Ok();
+  }
   if (writer_->wal_pages() >= kCheckpointPages) return Checkpoint();
   return Ok();
 }
@@ -287,10 +291,8 @@ Result<std::vector<PayloadFileId>> SqliteTokenLog::DeleteSession(const SessionKe
     return RemoveSession(database, session->id);
   });
   if (!files) return files;
-  erase_pending_ = true;
   // The rows are gone either way; a reader in the way or a full disk only delays the overwriting.
-  if (const Status emptied = EmptyWal(); !emptied)
-    Log(LogLevel::kWarn, "tokenlog.erase_delayed", {{"error", emptied.error().message()}});
+  EmptyWal(kEraseWaitMs);
   return files;
 }
 

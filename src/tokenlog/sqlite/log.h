@@ -81,7 +81,7 @@ class SqliteTokenLog : public TokenLog {
   Status Writable() const TENUTO_REQUIRES(write_mutex_);
   void NoteFailure() TENUTO_REQUIRES(write_mutex_);
   Status Checkpoint() TENUTO_REQUIRES(write_mutex_);
-  Status EmptyWal() TENUTO_REQUIRES(write_mutex_);
+  void EmptyWal(int wait_ms) TENUTO_REQUIRES(write_mutex_);
 
   const std::string path_;
   const std::string vfs_;

@@ -179,6 +179,9 @@ TEST(SqliteLog, MissingRightsAreDenied) {
     const WithoutRights nobody;
     EXPECT_EQ(CodeOfOpen(folder.File("log.db"), SqliteMode::kWriter), Code::kDenied);
     EXPECT_EQ(CodeOfOpen(folder.File("new.db"), SqliteMode::kWriter), Code::kDenied);
+    // A reader has to make the index of the write-ahead log.
+    EXPECT_EQ(CodeOfOpen(folder.File("log.db"), SqliteMode::kReader), Code::kDenied);
+    EXPECT_EQ(CodeOfOpen(folder.File("new.db"), SqliteMode::kReader), Code::kNotFound);
   }
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0755));
 }
@@ -398,6 +401,30 @@ TEST(SqliteLog, ErasingWaitsForAReaderAndIsDoneBySettle) {
   ASSERT_TRUE(log->Settle().ok());
   EXPECT_EQ(ReadFile(path + "-wal").find("CANARY"), std::string::npos);
   EXPECT_EQ(ReadFile(path).find("CANARY"), std::string::npos);
+}
+
+TEST(SqliteLog, ErasingThatACrashCutShortIsDoneAtTheNextStart) {
+  for (uint64_t seed = 0; seed < 10; ++seed) {
+    FakeVolume volume(seed);
+    auto log = OpenOn(volume);
+    TurnCommit secret = MakeCommit(Key("secret"), "T1");
+    secret.turn.items_json = "CANARY";
+    ASSERT_TRUE(CommitOne(*log, secret).ok());
+    auto reader = Database::Open({.path = volume.Path("log.db"),
+                                  .vfs = *RegisterPageVfs(FakeVolume::VfsName()),
+                                  .read_only = true});
+    ASSERT_TRUE((*reader)->Exec("BEGIN; SELECT * FROM turns").ok());
+    ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
+    volume.HaltAtStep(1);
+    reader->reset();
+    log.reset();
+    ASSERT_NE(volume.Contents("log.db-wal").find("CANARY"), std::string::npos);
+    volume.Crash();
+    log = OpenOn(volume);
+    for (const std::string& name : volume.Names())
+      EXPECT_EQ(volume.Contents(name).find("CANARY"), std::string::npos);
+    EXPECT_EQ(log->FindSession(Key("secret")).error().code(), Code::kNotFound);
+  }
 }
 
 // Deleting moves the rows of other sessions between pages. SQLite leaves copies of them in the

@@ -90,7 +90,7 @@ int WritePage(sqlite3_file* file, const void* in, int amount, sqlite3_int64 offs
   std::array<std::byte, kPage> page;
   std::memcpy(page.data(), in, page.size());
   const uint64_t index = static_cast<uint64_t>(offset) / kPage;
-  if (index == UINT64_MAX) ClearGap(page, index);
+  ClearGap(page, index);
   const Checksum sum = ChecksumOf(page, index);
   std::memcpy(page.data() + kContent, sum.data(), sum.size());
   return Below(file)->pMethods->xWrite(Below(file), page.data(), amount, offset);

@@ -148,7 +148,8 @@ Status PrepareWriter(Database& database) {
   // Checkpoints are run by SqliteTokenLog: inside a commit they would make somebody wait.
   TENUTO_TRY(database.Exec(
       "PRAGMA synchronous = FULL; PRAGMA foreign_keys = ON; PRAGMA secure_delete = ON;"
-      "PRAGMA wal_autocheckpoint = 0; PRAGMA temp_store = MEMORY;"
+      "PRAGMA wal_autocheckpoint = 0; PRAGMA journal_size_limit = 33554432; PRAGMA temp_store = "
+      "MEMORY;"
       "PRAGMA cell_size_check = ON; PRAGMA cache_size = -4096"));
   const std::string limit = "PRAGMA max_page_count = " + std::to_string(kLogPagesMax);
   TENUTO_TRY(database.Exec(limit.c_str()));

@@ -134,6 +134,9 @@ Result<std::unique_ptr<Database>> Database::Open(const Spec& spec) {
   sqlite3* handle = nullptr;
   const int rc = sqlite3_open_v2(spec.path.c_str(), &handle, flags, spec.vfs.c_str());
   database->handle_.reset(handle);
+  // Only here: later it is the write-ahead log's index that can't be made.
+  if ((rc & 0xff) == SQLITE_CANTOPEN && handle != nullptr && sqlite3_system_errno(handle) == ENOENT)
+    return Error(Code::kNotFound, "token log " + spec.path + " does not exist");
   if (rc != SQLITE_OK) return database->ErrorOf(rc);
   // SQLite opens a file that it may not write for reading, and says nothing.
   if (!spec.read_only && sqlite3_db_readonly(handle, "main") == 1)
@@ -204,8 +207,6 @@ Error Database::ErrorOf(int rc) {
       return Error(Code::kDenied,
                    what + ": it can't be written; check the rights of the file and its folder");
     case SQLITE_CANTOPEN:
-      if (os_error == ENOENT)
-        return Error(Code::kNotFound, "token log " + path_ + " does not exist");
       return Error(Code::kDenied, what + why + ": check the rights of the file and its folder");
     case SQLITE_IOERR:
       volume_in_doubt_ = volume_in_doubt_ || rc == SQLITE_IOERR_WRITE || rc == SQLITE_IOERR_FSYNC ||

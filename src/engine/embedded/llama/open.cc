@@ -5,6 +5,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdio>
+#include <fstream>
 #include <utility>
 
 #include "base/limits.h"
@@ -51,6 +53,21 @@ int32_t AllowedProcessors() {
   CPU_ZERO(&set);
   const int count = sched_getaffinity(0, sizeof set, &set) == 0 ? CPU_COUNT(&set) : 1;
   return std::max(count, 1);
+}
+
+// What can be taken without swapping, page cache included (a mapped model fills it): MemAvailable
+// of the kernel.
+double AvailableMemoryBytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  double kib = 0;
+  std::string unit;
+  while (meminfo >> name >> kib) {
+    std::getline(meminfo, unit);
+    if (name == "MemAvailable:") return kib * static_cast<double>(kKiB);
+  }
+  return static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) *
+         static_cast<double>(sysconf(_SC_PAGESIZE));
 }
 
 std::string MetaValue(const llama_model* model, const std::string& key) {
@@ -164,18 +181,31 @@ class LlamaOpener {
 
   // One and a half windows, or what a quarter of the memory that is available now holds.
   int32_t DefaultCells() const {
-    const double memory =
-        static_cast<double>(sysconf(_SC_AVPHYS_PAGES)) * static_cast<double>(sysconf(_SC_PAGESIZE));
-    const double fit = memory / 4 / CellBytesEstimate();
+    const double fit = AvailableMemoryBytes() / 4 / CellBytesEstimate();
     const double wished = 1.5 * llama_model_n_ctx_train(parts_->model.get());
     const auto cells =
         static_cast<int32_t>(std::clamp(std::min(wished, fit), double{kCellsGrain}, 1e9));
     return cells / kCellsGrain * kCellsGrain;
   }
 
+  // Linux promises memory that it does not have, and a process that then uses it is killed without
+  // a word.
+  Status CheckCellsFit() const {
+    const double needed = parts_->settings.cells * CellBytesEstimate();
+    const double available = AvailableMemoryBytes();
+    if (parts_->settings.gpu_layers != 0 || needed <= available) return Ok();
+    char numbers[80];
+    std::snprintf(numbers, sizeof numbers, "%.0f MiB, %.0f MiB are available",
+                  needed / static_cast<double>(kMiB), available / static_cast<double>(kMiB));
+    return Error(Code::kExhausted,
+                 "KV cells for -c " + std::to_string(parts_->settings.cells) + " need " + numbers)
+        .At("ctx-size");
+  }
+
   Status MakeContext() {
     LlamaSettings& s = parts_->settings;
     if (s.cells == 0) s.cells = DefaultCells();
+    TENUTO_TRY(CheckCellsFit());
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(s.cells);
     params.n_batch = static_cast<uint32_t>(s.batch_tokens_max);

@@ -98,6 +98,9 @@ TEST_F(OpenTest, WrongSettingsAreRefusedBeforeTheLibraryAborts) {
   settings.cells = -5;
   Refusal(settings, Code::kInvalid);
   settings = Tiny();
+  settings.cells = 2'000'000'000;
+  EXPECT_TRUE(Has(Refusal(settings, Code::kExhausted), "are available"));
+  settings = Tiny();
   settings.outputs_max = 0;
   Refusal(settings, Code::kInvalid);
 }
@@ -234,7 +237,7 @@ TEST_F(OpenTest, TemplatesAreChosenAndRefusedByName) {
   const std::vector<ChatMessage> nul = {{"user", std::string("a\0b", 3), ""}};
   EXPECT_EQ(executor->RenderChat(nul, true).error().field(), "messages[0].content");
   const std::vector<ChatMessage> longer = {{"user", std::string(100'000, 'x'), ""}};
-  EXPECT_EQ(executor->RenderChat(longer, true)->size(), 100'000 + 58U - 6);
+  EXPECT_EQ(executor->RenderChat(longer, true)->size(), 100'000U + 17 + 11 + 22);
 
   settings.chat_template = folder_.File("template.jinja");
   std::ofstream(settings.chat_template) << kChatMl;

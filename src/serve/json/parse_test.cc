@@ -1,0 +1,105 @@
+#include "serve/json/parse.h"
+
+#include <gtest/gtest.h>
+
+#include <boost/json/serialize.hpp>
+#include <string>
+
+#include "base/limits.h"
+
+namespace tenuto {
+namespace {
+
+std::string Why(std::string_view text) {
+  const auto value = ParseJson(text, RequestJsonLimits());
+  EXPECT_FALSE(value.ok()) << text;
+  if (value.ok()) return "";
+  EXPECT_EQ(value.error().code(), Code::kInvalid);
+  return value.error().message();
+}
+
+TEST(JsonParse, ReadsWhatIsGood) {
+  for (const std::string text :
+       {R"({"a":[1,-2,3.5,true,null,"x"],"b":{"c":{}}})", R"("\u00e9\ud83d\ude00")", "[]", "0"}) {
+    const auto value = ParseJson(text, RequestJsonLimits());
+    ASSERT_TRUE(value.ok()) << text << ": " << value.error().message();
+  }
+  const auto value = ParseJson("  {\"b\":1,\"a\":[2]}\n ", RequestJsonLimits());
+  ASSERT_TRUE(value.ok());
+  EXPECT_EQ(boost::json::serialize(*value), R"({"b":1,"a":[2]})");
+}
+
+TEST(JsonParse, RefusesWhatTheLibraryAccepts) {
+  EXPECT_NE(Why(R"({"a":1,"a":2})").find("'a' appears twice"), std::string::npos);
+  EXPECT_NE(Why(R"({"x":{"b":1,"c":2,"b":3}})").find("'b' appears twice"), std::string::npos);
+  EXPECT_NE(Why(R"({"a":1e999})").find("too large"), std::string::npos);
+  EXPECT_NE(Why(R"([-1e999])").find("too large"), std::string::npos);
+  // The same name in two objects is no repetition.
+  EXPECT_TRUE(ParseJson(R"([{"a":1},{"a":{"a":2}}])", RequestJsonLimits()).ok());
+  // An escape does not hide it.
+  EXPECT_NE(Why(R"({"a":1,"\u0061":2})").find("twice"), std::string::npos);
+}
+
+TEST(JsonParse, RefusesWhatIsNoJson) {
+  for (const std::string text : {"",
+                                 " ",
+                                 "{",
+                                 "[1,]",
+                                 "{\"a\":}",
+                                 "{'a':1}",
+                                 "NaN",
+                                 "[Infinity]",
+                                 "nul",
+                                 "{} {}",
+                                 "1 2",
+                                 "[1] x",
+                                 "\"\x80\"",
+                                 "\"\xc0\xaf\"",
+                                 "\"\xed\xa0\x80\"",
+                                 "\"a\nb\"",
+                                 R"("\ud800")",
+                                 R"("\udc00")",
+                                 R"("\ud800\u0041")",
+                                 R"("\x41")",
+                                 "// c\n1",
+                                 "01",
+                                 "+1",
+                                 "\xef\xbb\xbf{}"}) {
+    Why(text);
+  }
+}
+
+TEST(JsonParse, BoundsDepthMembersAndMemory) {
+  const size_t n = 200'000;
+  EXPECT_NE(Why(std::string(n, '[')).find("too deeply"), std::string::npos);
+  std::string objects;
+  for (size_t i = 0; i < n; ++i)
+    objects += "{\"a\":";
+  EXPECT_NE(Why(objects).find("too deeply"), std::string::npos);
+  const std::string deepest = std::string(kJsonDepthMax, '[') + std::string(kJsonDepthMax, ']');
+  EXPECT_TRUE(ParseJson(deepest, RequestJsonLimits()).ok());
+  Why("[" + deepest + "]");
+
+  std::string many = "{";
+  for (int i = 0; i < 70'000; ++i) {
+    many += (i > 0 ? ",\"" : "\"") + std::to_string(i) + "\":0";
+  }
+  EXPECT_NE(Why(many + "}").find("too many names"), std::string::npos);
+
+  const JsonLimits tight{8, 100, 4096};
+  std::string numbers = "[0";
+  for (int i = 0; i < 1000; ++i)
+    numbers += ",0";
+  const auto value = ParseJson(numbers + "]", tight);
+  ASSERT_FALSE(value.ok());
+  EXPECT_EQ(value.error().code(), Code::kInvalid);
+}
+
+TEST(JsonParse, AnObjectIsWanted) {
+  EXPECT_TRUE(ParseJsonObject(R"({"a":1})").ok());
+  EXPECT_FALSE(ParseJsonObject("[1]").ok());
+  EXPECT_FALSE(ParseJsonObject("\"a\"").ok());
+}
+
+}  // namespace
+}  // namespace tenuto
