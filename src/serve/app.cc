@@ -49,8 +49,10 @@ void App::ReplyError(const ExchangePtr& exchange, std::string_view route, const 
 }
 
 void App::Count(std::string_view route, int status) {
-  const std::string labels = "route=\"" + std::string(route.empty() ? "none" : route) +
-                             "\",status=\"" + std::to_string(status) + "\"";
+  // No braces inside a label: simple readers of the text take the first '}' for its end.
+  std::string name(route.empty() ? "none" : route);
+  if (const size_t at = name.find("{id}"); at != std::string::npos) name.replace(at, 4, ":id");
+  const std::string labels = "route=\"" + name + "\",status=\"" + std::to_string(status) + "\"";
   metrics.GetCounter("tenuto_http_requests_total", "Answers by route and status", labels).Add();
   Log(status >= 500 ? LogLevel::kWarn : LogLevel::kDebug, "http.answered",
       {{"route", route}, {"status", status}});

@@ -4,8 +4,8 @@
 
 namespace tenuto {
 
-std::shared_ptr<BufferPool::Buffer> BufferPool::Get(size_t bytes) {
-  std::unique_ptr<Buffer> buffer;
+std::shared_ptr<ReadBuffer> BufferPool::Get(size_t bytes) {
+  std::unique_ptr<ReadBuffer> buffer;
   {
     const MutexLock lock(mutex_);
     if (!kept_.empty()) {
@@ -13,16 +13,15 @@ std::shared_ptr<BufferPool::Buffer> BufferPool::Get(size_t bytes) {
       kept_.pop_back();
     }
   }
-  if (!buffer) buffer = std::make_unique<Buffer>();
-  if (buffer->size() < bytes) buffer->resize(bytes);
+  if (!buffer || buffer->size() < bytes) buffer = std::make_unique<ReadBuffer>(bytes);
   // The pool may be gone before the engine lets go of a buffer.
-  return {buffer.release(), [weak = weak_from_this()](Buffer* raw) {
-            std::unique_ptr<Buffer> owned(raw);
+  return {buffer.release(), [weak = weak_from_this()](ReadBuffer* raw) {
+            std::unique_ptr<ReadBuffer> owned(raw);
             if (const auto pool = weak.lock()) pool->Put(std::move(owned));
           }};
 }
 
-void BufferPool::Put(std::unique_ptr<Buffer> buffer) {
+void BufferPool::Put(std::unique_ptr<ReadBuffer> buffer) {
   const MutexLock lock(mutex_);
   if (kept_.size() < kept_max_) kept_.push_back(std::move(buffer));
 }

@@ -39,7 +39,7 @@ std::string ReasonOf(const Error& error) {
 }
 
 struct ReadOutcome {
-  std::shared_ptr<std::vector<std::byte>> buffer;
+  std::shared_ptr<ReadBuffer> buffer;
   std::variant<std::span<const std::byte>, PieceError> payload;
 };
 
@@ -73,15 +73,14 @@ class Restore : public std::enable_shared_from_this<Restore> {
     context_.pool.Post([self = shared_from_this(), index] {
       const PieceRow& row = self->job_.pieces[index];
       ReadOutcome outcome{nullptr, PieceError{"io", Error(Code::kIo, "not read")}};
-      // Sizes are checked before they size a buffer (INV-12).
-      if (row.location.bytes <= kPieceHeaderBytes ||
-          row.location.bytes > kPieceHeaderBytes + kPieceBytesMax) {
+      if (!PossiblePieceSize(row)) {
         outcome.payload =
             PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
       } else {
         outcome.buffer = self->buffers_->Get(row.location.bytes);
         outcome.payload = ReadPiece(*self->context_.store, row, self->job_.owner,
-                                    self->context_.engine.info().codec, *outcome.buffer);
+                                    self->context_.engine.info().codec,
+                                    outcome.buffer->First(row.location.bytes));
       }
       self->context_.core.Post([self, index, outcome = std::move(outcome)]() mutable {
         self->ready_.emplace(index, std::move(outcome));
@@ -155,12 +154,16 @@ class Restore : public std::enable_shared_from_this<Restore> {
 
 }  // namespace
 
+bool PossiblePieceSize(const PieceRow& row) {
+  return row.location.bytes > kPieceHeaderBytes &&
+         row.location.bytes <= kPieceHeaderBytes + kPieceBytesMax;
+}
+
 std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& store,
                                                                const PieceRow& row,
                                                                const Digest256& owner,
                                                                PieceCodec codec,
-                                                               std::vector<std::byte>& buffer) {
-  const std::span<std::byte> bytes(buffer.data(), row.location.bytes);
+                                                               std::span<std::byte> bytes) {
   if (auto read = store.Read(row.location, bytes); !read.ok())
     return PieceError{ReasonOf(read.error()), std::move(read).error()};
   const auto header = DecodePieceHeader(bytes);
@@ -173,7 +176,7 @@ std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& sto
     return PieceError{
         reason, Error(Code::kCorrupt, "stored piece has another " + reason + " than its row")};
   }
-  const auto payload = std::span<const std::byte>(bytes).subspan(kPieceHeaderBytes);
+  const std::span<const std::byte> payload = bytes.subspan(kPieceHeaderBytes);
   if (payload.size() != header->payload_bytes)
     return PieceError{"corrupt", Error(Code::kCorrupt, "stored piece and its row differ in size")};
   if (auto check = CheckPiecePayload(*header, payload); !check.ok())

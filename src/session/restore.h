@@ -31,8 +31,8 @@ void RestorePieces(const SessionContext& context, std::shared_ptr<BufferPool> bu
                    RestoreJob job, std::function<void(RestoreResult)> done);
 
 // Reads one piece and checks everything that must hold before a byte reaches an engine: header,
-// owner, fingerprint, range, prefix, checksums. Blocking. The value is the payload within `buffer`.
-// On error `reason` is its code of docs/reasons.md.
+// owner, fingerprint, range, prefix, checksums. Blocking. `buffer` has the row's size; the value is
+// the payload within it. On error `reason` is its code of docs/reasons.md.
 struct PieceError {
   std::string reason;
   Error error;
@@ -41,6 +41,9 @@ std::variant<std::span<const std::byte>, PieceError> ReadPiece(PayloadStore& sto
                                                                const PieceRow& row,
                                                                const Digest256& owner,
                                                                PieceCodec codec,
-                                                               std::vector<std::byte>& buffer);
+                                                               std::span<std::byte> buffer);
+
+// Whether a row names a size that a piece can have: asked before the size is used (INV-12).
+bool PossiblePieceSize(const PieceRow& row);
 
 }  // namespace tenuto

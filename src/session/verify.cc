@@ -111,8 +111,7 @@ class Verifier {
   }
 
   std::variant<std::span<const std::byte>, PieceError> Read(const PieceRow& row) {
-    if (row.location.bytes <= kPieceHeaderBytes ||
-        row.location.bytes > kPieceHeaderBytes + kPieceBytesMax)
+    if (!PossiblePieceSize(row))
       return PieceError{"corrupt", Error(Code::kCorrupt, "piece row names an impossible size")};
     buffer_.resize(row.location.bytes);
     return ReadPiece(store_, row, owner_, executor_.info().codec, buffer_);

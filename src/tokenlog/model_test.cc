@@ -167,7 +167,7 @@ TEST_P(ModelTest, SqliteAnswersAsTheModel) {
   };
   ASSERT_NO_FATAL_FAILURE(reopen());
   uint64_t failures = 0;
-  for (int i = 0; i < 250; ++i) {
+  for (int i = 0; i < 200; ++i) {
     const Operation operation(random, model);
     const std::string expected = operation.RunOn(model);
     // Only the text of an error that names the store's file may differ, and none of these does.

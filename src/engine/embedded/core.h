@@ -40,7 +40,7 @@ struct StartCall {
 struct ImportCall {
   SeqId seq;
   TokenRange range;
-  std::shared_ptr<const std::vector<std::byte>> buffer;
+  std::shared_ptr<const void> buffer;
   std::span<const std::byte> bytes;
   Engine::StatusDone done;
 };

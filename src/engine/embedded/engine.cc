@@ -45,8 +45,7 @@ void EmbeddedEngine::Preempt(RunId run) {
   core_->End(run, FinishReason::kPreempted);
 }
 
-void EmbeddedEngine::Import(SeqId seq, TokenRange range,
-                            std::shared_ptr<const std::vector<std::byte>> buffer,
+void EmbeddedEngine::Import(SeqId seq, TokenRange range, std::shared_ptr<const void> buffer,
                             std::span<const std::byte> bytes, StatusDone done) {
   core_->Submit(ImportCall{seq, range, std::move(buffer), bytes, std::move(done)});
 }

@@ -64,7 +64,7 @@ class EmbeddedEngine : public Engine {
   RunId Start(RunRequest request, RunListener listener) override;
   void Cancel(RunId run) override;
   void Preempt(RunId run) override;
-  void Import(SeqId seq, TokenRange range, std::shared_ptr<const std::vector<std::byte>> buffer,
+  void Import(SeqId seq, TokenRange range, std::shared_ptr<const void> buffer,
               std::span<const std::byte> bytes, StatusDone done) override;
   void Export(SeqId seq, TokenRange range, ExportDone done) override;
   void Truncate(SeqId seq, TokenPos end, StatusDone done) override;

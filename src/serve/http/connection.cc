@@ -65,7 +65,7 @@ void Connection::Close() {
   timer_.reset();
   ticker_.reset();
   ReleaseBody();
-  if (const ExchangePtr exchange = std::exchange(exchange_, nullptr)) exchange->Gone(false);
+  if (const ExchangePtr exchange = std::exchange(exchange_, nullptr)) exchange->Gone();
   loop_->Remove(this);
   shared_->RemoveConnection();
 }
@@ -106,12 +106,21 @@ void Connection::OnReadable() {
   WaitReadable();
 }
 
+// The client closed its sending half, or all. Which, only a write can tell: it is answered by a
+// reset where nobody is left. So an answer that is not ready yet is preceded by a probe.
 void Connection::OnEof() {
   eof_ = true;
   if (phase_ != Phase::kAnswer) return Close();
-  // The client may only have closed its sending half: the turn ends, the cut answer is still
-  // offered.
-  if (const ExchangePtr exchange = exchange_) exchange->Gone(true);
+  if (answered_ || !exchange_) return;  // writing the answer will tell
+  if (!chunked_) return Close();        // HTTP/1.0 has no interim answers
+  socket_->async_wait(StreamSocket::wait_error, [self = shared_from_this()](const error_code&) {
+    if (self->socket_) self->Close();
+  });
+  if (exchange_->streaming()) {
+    WriteStream(":\n\n");
+  } else {
+    Queue("HTTP/1.1 102 Processing\r\n\r\n");
+  }
 }
 
 void Connection::Process() {

@@ -141,7 +141,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   Phase phase_ = Phase::kHead;
   bool reading_ = false;
-  bool eof_ = false;
+  bool eof_ = false;  // the client will send no more
   bool head_begun_ = false;
   size_t head_scanned_ = 0;
   std::string in_;  // bytes not parsed yet

@@ -47,8 +47,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Monotonic time of the last Write, or of the start of the exchange.
   int64_t last_write_ns() const { return last_write_ns_; }
 
-  // Called once when the client goes away before the end, or is too slow (`slow`). What is written
-  // after that goes nowhere, or to a client that only closed its sending half.
+  // Called once when the client goes away before the end, or is too slow (`slow`). Then the
+  // exchange is over. A client that only closed its sending half is not gone; while it waits, the
+  // connection may write comments of its own into the stream, so streams are event streams.
   void SetGone(std::function<void(bool slow)> gone);
   // Calls `tick` every `interval_ms` until the exchange is over. At most one.
   void SetTicker(int64_t interval_ms, std::function<void()> tick);
@@ -57,8 +58,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   friend class Connection;
   // The connection takes back its exchange: no callback after this.
   void Detach();
-  // Reports the client's leaving once; `half` leaves the writing side open.
-  void Gone(bool half);
+  // The client has left: reports it once.
+  void Gone();
   void MarkSlow() { slow_ = true; }
   void RunTick();
   void End();

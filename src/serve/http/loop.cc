@@ -178,9 +178,9 @@ void Exchange::Detach() {
   connection_.reset();
 }
 
-void Exchange::Gone(bool half) {
+void Exchange::Gone() {
   const auto gone = std::exchange(gone_, nullptr);
-  if (!half) Detach();
+  Detach();
   if (gone) gone(slow_);
 }
 

@@ -18,6 +18,7 @@ namespace {
 
 namespace json = boost::json;
 
+constexpr size_t kShownBytesMax = 64;  // of a name in an error
 constexpr size_t kMembersMax = 65'536;
 constexpr size_t kMemoryBytesMax = 192 * kMiB;
 
@@ -62,22 +63,38 @@ class StrictHandler {
 
   json::value Release() { return stack_.release(); }
   const std::string& fault() const { return fault_; }
+  // Where the parser is: "messages[0].content"; "" at the top.
+  std::string Path() const {
+    std::string path;
+    for (const Level& level : open_) {
+      if (level.is_array) {
+        path += "[" + std::to_string(level.index) + "]";
+      } else {
+        path += (path.empty() ? "" : ".") + level.name.substr(0, kShownBytesMax);
+      }
+    }
+    return path;
+  }
 
   bool on_document_begin(json::error_code&) { return true; }
   bool on_document_end(json::error_code&) { return true; }
   bool on_object_begin(json::error_code&) {
-    names_.emplace_back();
+    open_.emplace_back();
     return true;
   }
   bool on_object_end(size_t n, json::error_code&) {
-    names_.pop_back();
+    open_.pop_back();
     stack_.push_object(n);
+    return EndValue();
+  }
+  bool on_array_begin(json::error_code&) {
+    open_.emplace_back().is_array = true;
     return true;
   }
-  bool on_array_begin(json::error_code&) { return true; }
   bool on_array_end(size_t n, json::error_code&) {
+    open_.pop_back();
     stack_.push_array(n);
-    return true;
+    return EndValue();
   }
   bool on_key_part(json::string_view part, size_t, json::error_code&) {
     key_.append(part.data(), part.size());
@@ -87,10 +104,11 @@ class StrictHandler {
   bool on_key(json::string_view part, size_t, json::error_code& ec) {
     key_.append(part.data(), part.size());
     if (++members_ > members_max_) return Stop(ec, "too many names in its objects");
-    std::string key = std::exchange(key_, {});
-    const std::string shown = key.substr(0, 64);
-    if (!names_.back().insert(std::move(key)).second) {
-      return Stop(ec, "the name '" + shown + "' appears twice in one object");
+    Level& level = open_.back();
+    level.name = std::exchange(key_, {});
+    if (!level.names.insert(level.name).second) {
+      return Stop(ec, "the name '" + level.name.substr(0, kShownBytesMax) +
+                          "' appears twice in one object");
     }
     stack_.push_key(part);
     return true;
@@ -101,34 +119,46 @@ class StrictHandler {
   }
   bool on_string(json::string_view part, size_t, json::error_code&) {
     stack_.push_string(part);
-    return true;
+    return EndValue();
   }
   bool on_number_part(json::string_view, json::error_code&) { return true; }
   bool on_int64(int64_t value, json::string_view, json::error_code&) {
     stack_.push_int64(value);
-    return true;
+    return EndValue();
   }
   bool on_uint64(uint64_t value, json::string_view, json::error_code&) {
     stack_.push_uint64(value);
-    return true;
+    return EndValue();
   }
   bool on_double(double value, json::string_view, json::error_code& ec) {
     if (!std::isfinite(value)) return Stop(ec, "a number is too large");
     stack_.push_double(value);
-    return true;
+    return EndValue();
   }
   bool on_bool(bool value, json::error_code&) {
     stack_.push_bool(value);
-    return true;
+    return EndValue();
   }
   bool on_null(json::error_code&) {
     stack_.push_null();
-    return true;
+    return EndValue();
   }
   bool on_comment_part(json::string_view, json::error_code&) { return true; }
   bool on_comment(json::string_view, json::error_code&) { return true; }
 
  private:
+  // An object or array that is open.
+  struct Level {
+    bool is_array = false;
+    size_t index = 0;                       // of the value at hand, in an array
+    std::string name;                       // of the value at hand, in an object
+    std::unordered_set<std::string> names;  // seen so far
+  };
+
+  bool EndValue() {
+    if (!open_.empty() && open_.back().is_array) ++open_.back().index;
+    return true;
+  }
   bool Stop(json::error_code& ec, std::string why) {
     fault_ = std::move(why);
     ec = json::error::exception;
@@ -139,7 +169,7 @@ class StrictHandler {
   json::value_stack stack_;
   size_t members_ = 0;
   std::string key_;
-  std::vector<std::unordered_set<std::string>> names_;  // of the objects that are open
+  std::vector<Level> open_;
   std::string fault_;
 };
 
@@ -169,10 +199,12 @@ Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
     const size_t used = parser.write_some(false, text.data(), text.size(), ec);
     if (!ec && used < text.size()) ec = json::error::extra_data;
     if (ec) {
-      const std::string& fault = parser.handler().fault();
-      return Error(Code::kInvalid,
-                   "the body is no valid JSON: " + (fault.empty() ? WhatIsWrong(ec) : fault) +
-                       " (byte " + std::to_string(used) + ")");
+      const StrictHandler& handler = parser.handler();
+      const std::string why = handler.fault().empty() ? WhatIsWrong(ec) : handler.fault();
+      Error error(Code::kInvalid,
+                  "the body is no valid JSON: " + why + " (byte " + std::to_string(used) + ")");
+      // Only what we found ourselves is a field's fault; a broken text is nobody's.
+      return handler.fault().empty() ? std::move(error) : std::move(error).At(handler.Path());
     }
     return parser.handler().Release();
   } catch (const std::bad_alloc&) {

@@ -19,7 +19,8 @@ struct JsonLimits {
 // What a request body may hold.
 JsonLimits RequestJsonLimits();
 
-// kInvalid with what is wrong and, where it is known, at which byte.
+// kInvalid with what is wrong and at which byte; at the field, where one is at fault: a repeated
+// name, a number that is too large.
 Result<boost::json::value> ParseJson(std::string_view text, const JsonLimits& limits);
 
 // As ParseJson with the limits of a request, and the outermost value must be an object.

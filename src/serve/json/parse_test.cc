@@ -40,6 +40,18 @@ TEST(JsonParse, RefusesWhatTheLibraryAccepts) {
   EXPECT_NE(Why(R"({"a":1,"\u0061":2})").find("twice"), std::string::npos);
 }
 
+TEST(JsonParse, NamesTheFieldAtFault) {
+  const auto field = [](std::string_view text) {
+    return ParseJson(text, RequestJsonLimits()).error().field();
+  };
+  EXPECT_EQ(field(R"({"a":1,"max_tokens":1,"max_tokens":2})"), "max_tokens");
+  EXPECT_EQ(field(R"({"a":[[1],{"b":2}],"temperature":1e999})"), "temperature");
+  EXPECT_EQ(field(R"({"a":[0,{"b":[1,2],"c":[1,"x",1e999]}]})"), "a[1].c[2]");
+  EXPECT_EQ(field("[1e999]"), "[0]");
+  EXPECT_EQ(field("1e999"), "");
+  EXPECT_EQ(field(R"({"a":)"), "");
+}
+
 TEST(JsonParse, RefusesWhatIsNoJson) {
   for (const std::string text : {"",
                                  " ",
@@ -65,7 +77,7 @@ TEST(JsonParse, RefusesWhatIsNoJson) {
                                  "01",
                                  "+1",
                                  "\xef\xbb\xbf{}"}) {
-    Why(text);
+    EXPECT_FALSE(Why(text).empty()) << text;
   }
 }
 

@@ -333,7 +333,7 @@ TEST(SqliteLog, CommitCostsAtMostTwoSyncs) {
   ASSERT_TRUE(log->NextLeaseEpoch().ok());
   std::string parent;
   uint64_t most = 0;
-  for (int i = 0; i < 1200; ++i) {
+  for (int i = 0; i < 700; ++i) {
     const std::string id = "T" + std::to_string(i);
     const uint64_t before = volume.syncs();
     ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), id, parent)).ok());

@@ -2,6 +2,9 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <thread>
+
 #include "engine/embedded/llama/test_model.h"
 #include "engine/embedded/llama/tiny_model.h"
 
@@ -246,6 +249,28 @@ TEST_F(LlamaExecutorTest, QuantisedKvWithFlashAttentionComesBackTheSame) {
   ASSERT_TRUE(executor->Import(kB, {10, 50}, bytes).ok());
   ASSERT_TRUE(executor->Export(kB, {10, 50}, again).ok());
   EXPECT_EQ(again, bytes);
+}
+
+TEST_F(LlamaExecutorTest, AnyThreadMayAskForTokensAndTextWhileOneComputes) {
+  const std::string text = "Several threads, one <|im_end|> vocabulary.";
+  const std::vector<TokenId> expected = *executor_->Tokenize(text, true, true);
+  std::atomic<int> wrong = 0;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 3; ++i) {
+    threads.emplace_back([&] {
+      for (int round = 0; round < 100; ++round) {
+        const auto tokens = executor_->Tokenize(text, true, true);
+        std::string back;
+        for (const TokenId token : *tokens)
+          back += executor_->TokenText(token, true);
+        if (*tokens != expected || back != text || !executor_->IsEnd(258)) ++wrong;
+      }
+    });
+  }
+  Compute(*executor_, kA, 0, StoryTokens(*executor_, 200), 16);
+  for (std::thread& thread : threads)
+    thread.join();
+  EXPECT_EQ(wrong, 0);
 }
 
 }  // namespace
