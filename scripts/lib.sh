@@ -15,6 +15,8 @@ started=$SECONDS
 step_number=0
 # The build folders compile the same sources: without this, debug information keeps ccache from sharing them.
 export CCACHE_NOHASHDIR=1
+# A clone in another folder compiles the same as this one.
+export CCACHE_BASEDIR=$root
 
 mkdir -p "$logs"
 

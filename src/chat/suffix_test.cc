@@ -131,7 +131,7 @@ TEST(RenderFirstTurn, RefusedRolesAreNamed) {
 }
 
 TEST(RenderFirstTurn, ARoleIsAName) {
-  for (const char* role : {"", "user\n", "user<|im_end|>", "Usér", "a-b"}) {
+  for (const char* role : {"", "user\n", "user<|im_end|>", "Us\xc3\xa9r", "a-b"}) {
     const std::vector<ChatMessage> messages = {{"user", "a", ""}, {role, "b", ""}};
     const auto result = RenderFirstTurn(ChatMl, messages, "");
     ASSERT_FALSE(result.ok()) << role;

@@ -56,7 +56,13 @@ Result<std::vector<PieceRow>> StorePieces(StoreJob& job) {
 
 void SessionManager::SettleKv(const SessionPtr& session) {
   const bool keeps_kv = context_.store != nullptr && context_.engine.info().range_export;
-  if (!keeps_kv || session->settling || session->deleting || !session->row) return;
+  if (!keeps_kv || session->deleting || !session->row) return;
+  if (session->settling) {
+    // One at a time; what is new must stay live until its turn comes.
+    if (!session->settle_again) ++session->resident.pins;
+    session->settle_again = true;
+    return;
+  }
   // The last token of the log stays out: it is decoded again with the next prompt (INV-6).
   const TokenPos end =
       std::min(session->resident.live_end, static_cast<TokenPos>(session->tokens.size()) - 1);
@@ -154,16 +160,13 @@ void SessionManager::RowsAdded(const SessionPtr& session, std::vector<PieceRow> 
 void SessionManager::Settled(const SessionPtr& session) {
   session->settling = false;
   --settling_;
+  const bool again = std::exchange(session->settle_again, false);
+  if (again) --session->resident.pins;
   DropStaleRows(session);
   const auto after = std::exchange(session->after_settle, {});
   for (const auto& task : after)
     task();
-  // A turn that ended meanwhile has more to store.
-  const TokenPos end =
-      std::min(session->resident.live_end, static_cast<TokenPos>(session->tokens.size()) - 1);
-  if (!session->busy && session->resident.live() && session->chain.end() < end &&
-      session->file.value != 0)
-    SettleKv(session);
+  if (again) SettleKv(session);
   if (settling_ == 0) {
     const auto waiting = std::exchange(when_settled_, {});
     for (const auto& task : waiting)

@@ -31,7 +31,8 @@ struct Session {
   PayloadFileId file;               // where pieces are appended; 0: a new file
   Resident resident;
   bool busy = false;
-  bool settling = false;  // KV of a finished turn is being stored
+  bool settling = false;      // KV of a finished turn is being stored
+  bool settle_again = false;  // another turn ended meanwhile
   bool deleting = false;
   std::deque<TurnPtr> waiting;  // turns that want the lease
   std::vector<std::function<void()>> after_settle;

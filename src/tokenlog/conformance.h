@@ -14,43 +14,36 @@
 
 namespace tenuto {
 
-// A store under test. Reopen closes it and opens what it left.
+enum class StoreKind : uint8_t { kMemory, kSqlite };
+
+// A store under test.
 class Store {
  public:
-  virtual ~Store() = default;
-  virtual TokenLog& log() = 0;
-  virtual void Reopen() = 0;
-};
-
-class MemoryStore : public Store {
- public:
-  TokenLog& log() override { return log_; }
-  void Reopen() override { log_.Crash(); }
-
- private:
-  MemoryTokenLog log_;
-};
-
-class SqliteStore : public Store {
- public:
-  SqliteStore() { Reopen(); }
-  TokenLog& log() override { return *log_; }
-  void Reopen() override {
-    log_.reset();
+  explicit Store(StoreKind kind) : kind_(kind) {
+    if (kind == StoreKind::kSqlite) Reopen();
+  }
+  TokenLog& log() {
+    if (kind_ == StoreKind::kMemory) return memory_;
+    return *sqlite_;
+  }
+  // Closes it and opens what it left.
+  void Reopen() {
+    if (kind_ == StoreKind::kMemory) {
+      memory_.Crash();
+      return;
+    }
+    sqlite_.reset();
     auto opened = SqliteTokenLog::Open(volume_.Path("log.db"), SqliteMode::kWriter,
                                        {.busy_timeout_ms = 5000, .vfs = FakeVolume::VfsName()});
     ASSERT_TRUE(opened.ok()) << opened.error().message();
-    log_ = std::move(opened).value();
+    sqlite_ = std::move(opened).value();
   }
 
  private:
+  const StoreKind kind_;
+  MemoryTokenLog memory_;
   FakeVolume volume_{1};
-  std::unique_ptr<SqliteTokenLog> log_;
-};
-
-struct StoreKind {
-  const char* name;
-  std::unique_ptr<Store> (*make)();
+  std::unique_ptr<SqliteTokenLog> sqlite_;
 };
 
 class TokenLogTest : public ::testing::TestWithParam<StoreKind> {
@@ -79,7 +72,7 @@ class TokenLogTest : public ::testing::TestWithParam<StoreKind> {
     return text.ok() ? *text : "";
   }
 
-  std::unique_ptr<Store> store_ = GetParam().make();
+  std::unique_ptr<Store> store_ = std::make_unique<Store>(GetParam());
 };
 
 }  // namespace tenuto

@@ -13,11 +13,12 @@
 namespace tenuto {
 namespace {
 
-INSTANTIATE_TEST_SUITE_P(
-    Stores, TokenLogTest,
-    ::testing::Values(StoreKind{"memory", [] { return std::unique_ptr<Store>(new MemoryStore); }},
-                      StoreKind{"sqlite", [] { return std::unique_ptr<Store>(new SqliteStore); }}),
-    [](const auto& param_info) { return std::string(param_info.param.name); });
+INSTANTIATE_TEST_SUITE_P(Stores, TokenLogTest,
+                         ::testing::Values(StoreKind::kMemory, StoreKind::kSqlite),
+                         [](const auto& param_info) {
+                           return std::string(param_info.param == StoreKind::kMemory ? "memory"
+                                                                                     : "sqlite");
+                         });
 
 std::vector<std::string> Ids(const std::vector<TurnRow>& turns) {
   std::vector<std::string> ids;

@@ -178,7 +178,7 @@ def test_metrics(server):
         values = {}
         for line in answer.body.decode().splitlines():
             if line and not line.startswith("#"):
-                assert re.fullmatch(r"[a-zA-Z_:][\w:]*(\{[^}]*\})? [-+.\deInfNa]+", line), line
+                assert re.fullmatch(r"[a-zA-Z_:][\w:]*(\{.*\})? [-+.\deInfNa]+", line), line
                 name, value = line.rsplit(" ", 1)
                 values[name] = float(value)
         return values

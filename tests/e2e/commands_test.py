@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from harness import ENGINE_FLAGS, MODEL, Server, content, run
+from harness import ENGINE_FLAGS, MODEL, Server, content, pieces_of, run
 
 
 @pytest.fixture(scope="module")
@@ -105,10 +105,10 @@ def test_without_a_server(talked):
 def test_verify_finds_a_flipped_byte(talked):
     if talked.process is not None:
         talked.stop()
-    segment = max((talked.store / "kv").rglob("*.seg"), key=lambda p: p.stat().st_size)
-    data = bytearray(segment.read_bytes())
-    data[len(data) * 2 // 3] ^= 0x40
-    segment.write_bytes(data)
+    path, offset, size = pieces_of(talked, "ada::trip")[0]
+    data = bytearray(path.read_bytes())
+    data[offset + size * 2 // 3] ^= 0x40
+    path.write_bytes(data)
     checked = verify(talked)
     assert checked.returncode != 0, checked
     assert "corrupt" in (checked.stdout + checked.stderr).lower(), checked

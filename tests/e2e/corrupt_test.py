@@ -2,11 +2,11 @@
 reason, same answer.
 """
 
-import sqlite3
+import shutil
 
 import pytest
 
-from harness import MODEL, Server, content, reason_codes
+from harness import MODEL, Server, content, edit_log, pieces_of, read_log, reason_codes
 
 FIRST = "I have a dog called Rex and a cat called Tom. Say hello to them."
 SECOND = "What are their names?"
@@ -14,31 +14,47 @@ TOKENS = 20
 
 
 @pytest.fixture(scope="module")
-def expected(tmp_path_factory):
-    """What a server that never died answers."""
-    folder = tmp_path_factory.mktemp("expected")
+def original(tmp_path_factory):
+    """A store with two sessions of one turn, their KV on disk, and what the live server said next."""
+    folder = tmp_path_factory.mktemp("original")
     server = Server(folder / "store", folder / "log").start()
-    first = content(server.chat("victim", FIRST, TOKENS))
-    second = content(server.chat("victim", SECOND, TOKENS))
-    server.kill9()
-    return first, second
-
-
-@pytest.fixture
-def stopped(new_server, expected):
-    """A server that was stopped after two sessions' first turns, their KV on disk."""
-    server = new_server()
-    assert content(server.chat("victim", FIRST, TOKENS)) == expected[0]
+    server.chat("victim", FIRST, TOKENS)
     server.chat("other", "Something else altogether, with a few more words.", TOKENS)
     server.wait_stored("victim")
     server.wait_stored("other")
     assert server.stop() == 0
-    return server
+    shutil.copytree(server.store, folder / "copy")
+    steady = Server(folder / "steady", folder / "log").start()
+    steady.chat("victim", FIRST, TOKENS)
+    expected = content(steady.chat("victim", SECOND, TOKENS))
+    steady.kill9()
+    return folder / "copy", expected
 
 
-def segments(server):
-    """Segment files, the victim's first: sessions have files of their own, made in order."""
-    return sorted((server.store / "kv").rglob("*.seg"), key=lambda p: p.stat().st_mtime_ns)
+@pytest.fixture
+def expected(original):
+    return original[1]
+
+
+@pytest.fixture
+def stopped(new_server, original, tmp_path):
+    """A server over a copy of that store, not started yet."""
+    shutil.copytree(original[0], tmp_path / "store")
+    return new_server(store=tmp_path / "store", start=False)
+
+
+def spoil(place, change):
+    """Replaces a file by what `change` makes of its bytes."""
+    data = bytearray(place.read_bytes())
+    place.write_bytes(change(data))
+
+
+def flip(at):
+    def change(data):
+        data[at] ^= 0x01
+        return data
+
+    return change
 
 
 def expect_recompute(server, expected, codes):
@@ -50,8 +66,11 @@ def expect_recompute(server, expected, codes):
     assert reason_codes(answer) & codes, answer
     details = [r["detail"] for r in answer["tenuto"]["kv"]["reasons"] if r["code"] in codes]
     assert any(details), answer
-    assert content(answer) == expected[1]
-    # What was bad has been replaced: the turn after the next restart is restored again.
+    assert content(answer) == expected
+
+
+def expect_healed(server):
+    """What was bad has been replaced: after another death the session is restored again."""
     server.wait_stored("victim")
     server.kill9()
     server.start()
@@ -65,45 +84,39 @@ def test_undamaged_is_restored(stopped, expected):
     stopped.start()
     answer = stopped.chat("victim", SECOND, TOKENS)
     assert answer["tenuto"]["kv"]["restored"] > 0
-    assert content(answer) == expected[1]
+    assert content(answer) == expected
 
 
 @pytest.mark.parametrize("where", ["file header", "piece header", "payload", "last byte"])
 def test_flipped_byte(stopped, expected, where):
-    path = segments(stopped)[0]
-    data = bytearray(path.read_bytes())
-    at = {
-        "file header": 20,
-        "piece header": 4096 + 60,
-        "payload": 4096 + 1024 + 5000,
-        "last byte": len(data) - 1,
-    }
-    data[at[where]] ^= 0x01
-    path.write_bytes(data)
+    path, offset, size = pieces_of(stopped, "me::victim")[0]
+    at = {"file header": 20, "piece header": offset + 60, "payload": offset + size // 2}
+    spoil(path, flip(at.get(where, offset + size - 1)))
     expect_recompute(stopped, expected, {"corrupt"})
+    expect_healed(stopped)
 
 
-@pytest.mark.parametrize("size", [0, 30, 4096, 4096 + 1024, -1])
-def test_cut_short(stopped, expected, size):
-    path = segments(stopped)[0]
-    data = path.read_bytes()
-    path.write_bytes(data[:size])
+@pytest.mark.parametrize("where", ["empty", "no piece", "one byte"])
+def test_cut_short(stopped, expected, where):
+    path, offset, size = pieces_of(stopped, "me::victim")[0]
+    end = {"empty": 0, "no piece": offset, "one byte": offset + size - 1}[where]
+    spoil(path, lambda data: data[:end])
     expect_recompute(stopped, expected, {"corrupt"})
 
 
 def test_file_gone(stopped, expected):
-    segments(stopped)[0].unlink()
+    pieces_of(stopped, "me::victim")[0][0].unlink()
     expect_recompute(stopped, expected, {"missing"})
+    expect_healed(stopped)
 
 
 def test_all_kv_gone(stopped, expected):
-    for path in segments(stopped):
-        path.unlink()
+    shutil.rmtree(stopped.store / "kv")
     expect_recompute(stopped, expected, {"missing"})
 
 
 def test_two_sessions_files_swapped(stopped, expected):
-    mine, other = segments(stopped)[:2]
+    mine, other = (pieces_of(stopped, f"me::{name}")[0][0] for name in ("victim", "other"))
     a, b = mine.read_bytes(), other.read_bytes()
     mine.write_bytes(b)
     other.write_bytes(a)
@@ -111,33 +124,12 @@ def test_two_sessions_files_swapped(stopped, expected):
 
 
 def test_swapped_behind_the_checksums(stopped, expected):
-    """Rows that point to the other session's pieces: every byte is intact, only the owner is
-    wrong.
-    """
-    database = sqlite3.connect(stopped.store / "log.db")
-    table, column = piece_table(database)
-    rows = database.execute(f"SELECT rowid, {', '.join(column)} FROM {table}").fetchall()
+    """Rows that point to the other session's piece: every byte is intact, only the owner is wrong."""
+    rows = read_log(stopped, "SELECT id, file, offset, bytes FROM pieces")
     assert len(rows) == 2, rows
-    for source, target in ((rows[0], rows[1]), (rows[1], rows[0])):
-        places = ", ".join(f"{name} = ?" for name in column)
-        database.execute(f"UPDATE {table} SET {places} WHERE rowid = ?", (*source[1:], target[0]))
-    database.commit()
-    database.close()
+    update = "UPDATE pieces SET file = ?, offset = ?, bytes = ? WHERE id = ?"
+    edit_log(stopped, (update, (*rows[1][1:], rows[0][0])), (update, (*rows[0][1:], rows[1][0])))
     expect_recompute(stopped, expected, {"owner"})
-
-
-def piece_table(database):
-    """The table of piece rows and its columns that say where the bytes lie."""
-    for (name,) in database.execute("SELECT name FROM sqlite_master WHERE type = 'table'"):
-        columns = [row[1] for row in database.execute(f"PRAGMA table_info({name})")]
-        where = [
-            c
-            for c in columns
-            if c in ("file", "offset", "bytes", "file_id", "byte_offset", "byte_count")
-        ]
-        if len(where) == 3:
-            return name, where
-    raise AssertionError("no table of pieces")
 
 
 def test_other_kv_type(stopped):
@@ -171,4 +163,4 @@ def test_model_file_touched_only(stopped, expected, tmp_path):
     stopped.start()
     answer = stopped.chat("victim", SECOND, TOKENS)
     assert answer["tenuto"]["kv"]["restored"] > 0, answer
-    assert content(answer) == expected[1]
+    assert content(answer) == expected

@@ -2,12 +2,14 @@
 between test and wire.
 """
 
+import hashlib
 import http.client
 import json
 import os
 import pathlib
 import signal
 import socket
+import sqlite3
 import subprocess
 import threading
 import time
@@ -203,6 +205,50 @@ class Stream:
         sock.shutdown(socket.SHUT_RDWR)
         self.answer.close()
         self.connection.close()
+
+
+def read_log(server, query, *values):
+    """Rows of a stopped or running server's token log; any SQLite reads it."""
+    database = sqlite3.connect(f"file:{server.store}/log.db?mode=ro", uri=True)
+    try:
+        return database.execute(query, values).fetchall()
+    finally:
+        database.close()
+
+
+def edit_log(server, *statements):
+    """Changes a stopped server's token log and seals its pages again (docs/formats/tokenlog.md)."""
+    path = server.store / "log.db"
+    database = sqlite3.connect(path, isolation_level=None)
+    for statement in statements:
+        (
+            database.execute(*statement)
+            if isinstance(statement, tuple)
+            else database.execute(statement)
+        )
+    database.execute("PRAGMA wal_checkpoint(TRUNCATE)")
+    database.close()
+    data = bytearray(path.read_bytes())
+    for index in range(len(data) // 4096):
+        page = data[index * 4096 : index * 4096 + 4080]
+        seal = hashlib.sha256(index.to_bytes(8, "little") + page).digest()[:16]
+        data[index * 4096 + 4080 : (index + 1) * 4096] = seal
+    path.write_bytes(data)
+
+
+def pieces_of(server, session):
+    """[(segment file, offset, bytes)] of a session's pieces, in order."""
+    rows = read_log(
+        server,
+        "SELECT file, offset, bytes FROM pieces JOIN sessions ON sessions.id = pieces.session"
+        " WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
+        session,
+    )
+    places = []
+    for number, offset, size in rows:
+        name = f"{number & (1 << 64) - 1:016x}"
+        places.append((server.store / "kv" / name[:2] / f"{name}.seg", offset, size))
+    return places
 
 
 def text_of(event):

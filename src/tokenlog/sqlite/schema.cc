@@ -56,7 +56,8 @@ CREATE TABLE turns(
   outcome_json TEXT NOT NULL,
   UNIQUE(session, id)
 ) STRICT;
-CREATE UNIQUE INDEX turns_by_key ON turns(session, idempotency_key) WHERE idempotency_key IS NOT NULL;
+CREATE UNIQUE INDEX turns_by_key ON turns(session, idempotency_key)
+  WHERE idempotency_key IS NOT NULL;
 
 CREATE TABLE pieces(
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "engine/embedded/llama/library.h"
+#include "engine/embedded/llama/state_check.h"
 
 namespace tenuto {
 namespace {
@@ -62,7 +63,7 @@ std::string FingerprintText(const llama_model* model, const FingerprintFacts& fa
   const auto add = [&text](const std::string& key, const std::string& value) {
     text += key + "=" + value + "\n";
   };
-  add("codec", "llama-seq-state/1");
+  add("codec", "llama-seq-state/" + std::to_string(kLlamaStateVersion));
   add("library", "libllama " + LlamaLibraryVersion());
   add("state_version", std::to_string(LLAMA_STATE_SEQ_VERSION));
   add("architecture", Architecture(model));

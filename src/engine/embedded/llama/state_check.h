@@ -16,6 +16,9 @@
 
 namespace tenuto {
 
+// Of the canonical form; in the fingerprint, so that another form is a miss.
+inline constexpr uint32_t kLlamaStateVersion = 1;
+
 struct StateLayout {
   struct Keys {  // per layer: one row for each cell
     int32_t type = 0;
