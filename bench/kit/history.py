@@ -16,14 +16,13 @@ SESSION = "bench::history"
 TURN_TOKENS = 16
 # Texts whose whole turn, template included, may come to 16 tokens; the tokenizer decides.
 TURNS = [
-    "Tell me a little more about that.",
-    "And what did they do next?",
-    "What was the first of those?",
-    "Now tell me about the sea.",
-    "Why was that so hard?",
-    "Go on with the story.",
-    "Tell me more of it, please.",
+    "What happened after that?",
+    "And who was there?",
+    "Go on with it.",
     "And then?",
+    "Go on with the story.",
+    "And what did they do next?",
+    "Tell me a little more about that.",
 ]
 WORDS = (
     "the river runs past an old mill where a clock maker kept his tools and wrote each day what the "

@@ -1,8 +1,30 @@
 """A figure, the table of all and the file they are kept in."""
 
 import json
+import random
 import re
+import statistics
 from dataclasses import asdict, dataclass, field
+
+RESAMPLES = 500
+
+
+def spread(function, *samples):
+    """(low, high): what `function` of these lists of rounds gives in nine of ten cases when rounds
+    are drawn again from those there are. None where there is one round.
+    """
+    if min(map(len, samples)) < 2:
+        return None
+    draw = random.Random(1)
+    values = sorted(
+        function(*(draw.choices(sample, k=len(sample)) for sample in samples))
+        for _ in range(RESAMPLES)
+    )
+    return values[RESAMPLES // 20], values[-RESAMPLES // 20 - 1]
+
+
+def over(values, baseline):
+    return statistics.median(values) / statistics.median(baseline)
 
 
 @dataclass
@@ -15,20 +37,18 @@ class Figure:
     baseline: str  # and what it was compared with, in the same run
     detail: dict = field(default_factory=dict)
     unit: str = ""  # "" is a ratio
+    spread: tuple = None  # (low, high) of `value` by spread()
 
     @property
     def met(self):
-        """None without a goal."""
+        """"yes" or "no" when the whole spread says so, else "unclear"; "" without a goal."""
         found = re.fullmatch(r"(<=|>=) ([\d.]+).*", self.goal)
         if not found:
-            return None
+            return ""
         goal = float(found[2])
-        return self.value <= goal if found[1] == "<=" else self.value >= goal
-
-    @property
-    def goal_number(self):
-        found = re.search(r"[\d.]+", self.goal)
-        return float(found[0]) if found else None
+        values = [self.value, *(self.spread or ())]
+        good = [value <= goal if found[1] == "<=" else value >= goal for value in values]
+        return "yes" if all(good) else "unclear" if any(good) else "no"
 
 
 def number(value):
@@ -36,8 +56,10 @@ def number(value):
 
 
 def row(figure):
-    met = {None: "", True: "yes", False: "**no**"}[figure.met]
+    met = f"**{figure.met}**" if figure.met == "no" else figure.met
     value = number(figure.value) + (f" {figure.unit}" if figure.unit else "")
+    if figure.spread:
+        value += " (" + " to ".join(map(number, figure.spread)) + ")"
     cells = [figure.name, figure.at, value, figure.goal, met, figure.measured, figure.baseline]
     return "| " + " | ".join(cells) + " |"
 

@@ -6,7 +6,7 @@ import time
 
 from kit.history import SESSION, TURN_TOKENS, histories, kv_files, store_files
 from kit.machine import median, need, say
-from kit.report import Figure
+from kit.report import Figure, over, spread
 from kit.server import Server, stream
 
 WARM_TURNS = 3  # after each restored one
@@ -93,13 +93,20 @@ def run_cold(setup, history, repeat):
     return rounds
 
 
+def excess_over(slow, fast, unit):
+    return (median(slow) - median(fast)) / median(unit)
+
+
 def restored_first_token(setup):
     for tokens, history in histories(setup, setup.histories).items():
         say(f"restored_first_token at {tokens} tokens")
         rounds = run_warm(setup, history, setup.repeat)
-        restored = median([r["restored_ms"] for r in rounds])
-        warm = median([ms for r in rounds for ms in r["warm_ms"]])
-        memcpy = median([r["memcpy_ms"] for r in rounds])
+        times = (
+            [r["restored_ms"] for r in rounds],
+            [ms for r in rounds for ms in r["warm_ms"]],
+            [r["memcpy_ms"] for r in rounds],
+        )
+        restored, warm, memcpy = map(median, times)
         size = (history.tokens - 1) * setup.kv_bytes_per_token
         detail = {
             "tokens": history.tokens,
@@ -118,26 +125,32 @@ def restored_first_token(setup):
         yield Figure(
             "restored_first_token",
             f"{tokens} tokens",
-            (restored - warm) / memcpy,
+            excess_over(*times),
             "<= 2.0",
             f"restored {restored:.1f} ms - warm {warm:.1f} ms",
             f"memcpy of {size / 1e6:.1f} MB: {memcpy:.2f} ms",
             detail,
+            spread=spread(excess_over, *times),
         )
         say(f"restored_first_token, cold, at {tokens} tokens")
         cold_rounds = run_cold(setup, history, max(1, setup.repeat // 2))
         if cold_rounds is None:
             continue
-        cold = median([r["cold_ms"] for r in cold_rounds])
-        read = median([r["read_ms"] for r in cold_rounds])
+        times = (
+            [r["cold_ms"] for r in cold_rounds],
+            times[1],
+            [r["read_ms"] for r in cold_rounds],
+        )
+        cold, warm, read = map(median, times)
         yield Figure(
             "restored_first_token_cold",
             f"{tokens} tokens",
-            (cold - warm) / read,
+            excess_over(*times),
             "<= 1.3",
             f"cold {cold:.1f} ms - warm {warm:.1f} ms",
             f"one raw read of the files: {read:.1f} ms",
             {"tokens": history.tokens, "cold_ms": cold, "read_ms": read, "rounds": cold_rounds},
+            spread=spread(excess_over, *times),
         )
 
 
@@ -157,12 +170,11 @@ def recompute_over_restored(setup):
                 time.sleep(0.2)
                 recomputed.append(first_turn(server, history, 0).first_ms)
             say(f"  recomputed {recomputed[-1] / 1e3:.2f} s, restored {restored[-1]:.1f} ms")
-        value = median(recomputed) / median(restored)
         goal = RECOMPUTE_GOALS.get(tokens)
         yield Figure(
             "recompute_over_restored",
             f"{tokens} tokens",
-            value,
+            over(recomputed, restored),
             f">= {goal}" if goal else "",
             f"recomputed {median(recomputed) / 1e3:.2f} s",
             f"restored {median(restored):.1f} ms",
@@ -173,4 +185,5 @@ def recompute_over_restored(setup):
                 "recomputed_rounds_ms": recomputed,
                 "restored_rounds_ms": restored,
             },
+            spread=spread(over, recomputed, restored),
         )

@@ -170,6 +170,10 @@ class Server:
         return Stream(self, path, {**body, "stream": True}, headers)
 
 
+class Refused(AssertionError):
+    """A stream that was answered with an error: status, body."""
+
+
 class Stream:
     """A server-sent event stream, read event by event."""
 
@@ -182,7 +186,8 @@ class Stream:
             {"Content-Type": "application/json", **(headers or {})},
         )
         self.answer = self.connection.getresponse()
-        assert self.answer.status == 200, (self.answer.status, self.answer.read())
+        if self.answer.status != 200:
+            raise Refused(self.answer.status, self.answer.read().decode())
         assert self.answer.headers["Content-Type"].startswith("text/event-stream")
 
     def __iter__(self):
@@ -246,8 +251,8 @@ def pieces_of(server, session):
     )
     places = []
     for number, offset, size in rows:
-        name = f"{number & (1 << 64) - 1:016x}"
-        places.append((server.store / "kv" / name[:2] / f"{name}.seg", offset, size))
+        name = f"{number & (1 << 64) - 1:016x}.seg"
+        places.append((next((server.store / "kv").rglob(name)), offset, size))
     return places
 
 

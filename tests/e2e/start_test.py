@@ -96,7 +96,7 @@ def test_two_servers_on_one_store(new_server, fake):
     assert content(answer)
 
 
-@pytest.mark.parametrize("text", ["tenuto-store 2\n", "tenuto-store 0\n"])
+@pytest.mark.parametrize("text", ["tenuto-store 2\n", "tenuto-store 17\n"])
 def test_store_of_another_version(new_server, text):
     server = new_server(model=None)
     server.chat("kept", "Hello.", 4)
