@@ -13,8 +13,8 @@ model="$deps/models/$MODEL_FILE"
 cores=$(nproc)
 started=$SECONDS
 step_number=0
-# The build folders compile the same sources: without this, debug information keeps ccache from sharing them.
-export CCACHE_NOHASHDIR=1
+# The build folders, and other clones, compile the same sources: these two let ccache see that.
+export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$root"
 # A clone in another folder compiles the same as this one.
 export CCACHE_BASEDIR=$root
 

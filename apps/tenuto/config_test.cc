@@ -158,7 +158,9 @@ TEST(ConfigTest, UnknownKeyNamesFileLineAndTheNearestKey) {
   EXPECT_EQ(TomlError("ctx_size = 2\n"),
             "t.toml:1: unknown key 'ctx_size'; did you mean 'ctx-size'?");
   EXPECT_EQ(TomlError("colour = 2\n"), "t.toml:1: unknown key 'colour'");
-  EXPECT_EQ(TomlError("[server]\nport = 2\n"),
+  EXPECT_EQ(TomlError("port = 2\n \t[server]\nport = 2\n"),
+            "t.toml:2: unknown key 'server'; settings stand at the top level, without [sections]");
+  EXPECT_EQ(TomlError("server.port = 2\n"),
             "t.toml:1: unknown key 'server'; settings stand at the top level, without [sections]");
 }
 
@@ -174,14 +176,31 @@ TEST(ConfigTest, WrongTypeNamesFileLineAndBothTypes) {
             "t.toml:1: 'model': this is a whole number, but text in quotes belongs here");
   EXPECT_EQ(TomlError("model = [\"a\"]"),
             "t.toml:1: 'model': this is an array, but text in quotes belongs here");
-  EXPECT_EQ(TomlError("[model]\nfile = \"a\""),
+  EXPECT_EQ(TomlError("model = {file = \"a\"}"),
             "t.toml:1: 'model': this is a table, but text in quotes belongs here");
 }
 
 TEST(ConfigTest, BrokenTomlNamesFileAndLine) {
   EXPECT_EQ(TomlError("port = 1\nhost = \n").rfind("t.toml:2: ", 0), 0U);
   EXPECT_EQ(TomlError("port = 1\nport = 2\n").rfind("t.toml:2: ", 0), 0U);
+  for (const char* text : {"[",          "[[",
+                           "[[[",        "[]",
+                           "[[]]",       "[=]",
+                           "port",       "port =",
+                           "= 1",        ".",
+                           "a.",         "a.=1",
+                           "\"",         "'",
+                           "model = \"", "model = \"\"\"",
+                           "model = {",  "model = {=}",
+                           "model = [",  "model = [[",
+                           "port = 0x",  "port = 1979-05-",
+                           "\\",         "\xef\xbb\xbf",
+                           "\xef\xbb",   "#\x01"})
+    EXPECT_TRUE(TomlError(text) != "" || std::string_view(text) == "\xef\xbb\xbf") << text;
   EXPECT_NE(TomlError(std::string(100000, '[')), "");
+  EXPECT_NE(TomlError("model = " + std::string(100000, '[')), "");
+  EXPECT_NE(TomlError("model = " + std::string(100000, '{')), "");
+  EXPECT_NE(TomlError(std::string(100000, '.')), "");
   EXPECT_NE(TomlError("model = \"\xff\xfe\""), "");
 }
 

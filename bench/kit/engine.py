@@ -8,7 +8,7 @@ import time
 
 from kit.history import SESSION, histories
 from kit.machine import median, need, say
-from kit.report import Figure
+from kit.report import Figure, over, spread
 from kit.server import Server, streams
 from kit.turns import raw, tokens_for
 
@@ -49,11 +49,12 @@ def parallel_8(setup):
     yield Figure(
         "parallel_8",
         f"{STREAMS} x {new} tokens",
-        median(ours) / median(bare),
+        over(ours, bare),
         ">= 0.95",
         f"{median(ours):.1f} tokens/s",
         f"bare libllama loop: {median(bare):.1f} tokens/s",
         {"tokens_per_s": ours, "bare_tokens_per_s": bare, "answers_equal_to_bare": same},
+        spread=spread(over, ours, bare),
     )
 
 
@@ -116,12 +117,13 @@ def decode_at_depth(setup):
     yield Figure(
         "decode_at_depth",
         f"{wanted} tokens",
-        median(ours) / median(bare[best]),
+        over(ours, bare[best]),
         "<= 1.05" if wanted == DEPTH else "",
         f"{median(ours):.2f} ms a token",
         f"bare libllama, flash attention {best}: {median(bare[best]):.2f} ms "
         f"(off {median(bare['off']):.2f}, on {median(bare['on']):.2f})",
         {"ms_per_token": ours, "bare_ms_per_token": bare},
+        spread=spread(over, ours, bare[best]),
     )
 
 

@@ -25,8 +25,8 @@ TURNS = [
     "Tell me a little more about that.",
 ]
 WORDS = (
-    "the river runs past an old mill where a clock maker kept his tools and wrote each day what the "
-    "weather did how many boats went by which letters came and whom he had met on the road to town"
+    "the river runs past an old mill where a clock maker kept his tools and wrote each day what "
+    "the weather did how many boats went by which letters came and whom he met on the road"
 ).split()
 
 

@@ -7,7 +7,7 @@ import re
 
 WIDTH = 760
 LEFT = 210
-RIGHT = 700
+RIGHT = 640
 ROW = 20
 COLOURS = {"warm": "#9aa5b1", "restored": "#2f7ed8", "cold": "#7fb2e5", "recomputed": "#d9534f"}
 GOOD, BAD = "#3c9d5d", "#d9534f"
@@ -84,8 +84,9 @@ def draw_goals(figures, y):
     rows = []
     for figure in figures:
         goal = re.fullmatch(r"(<=|>=) ([\d.]+).*", figure["goal"])
-        if goal and figure["value"]:
-            value, limit = figure["value"], float(goal[2])
+        value = figure["value"]
+        if goal and (goal[1] == "<=" or value > 0):
+            limit = float(goal[2])
             rows.append((figure, value / limit if goal[1] == "<=" else limit / value))
     if not rows:
         return [], y
@@ -96,7 +97,7 @@ def draw_goals(figures, y):
     for figure, share in rows:
         name = figure["name"].replace("restored_first_token", "restored")
         name = name.replace("recompute_over_restored", "recompute")
-        at = figure["at"] if "history" in figure["at"] or "tokens" in figure["at"] else ""
+        at = figure["at"] if name != figure["name"] else ""
         width = (line - LEFT) * min(max(share, 0.0), 2.0)
         out.append(text(LEFT - 8, y + 12, f"{name} {at}".strip(), text_anchor="end"))
         out.append(bar(LEFT, y, width, GOOD if share <= 1 else BAD))

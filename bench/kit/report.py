@@ -47,6 +47,8 @@ class Figure:
             return ""
         goal = float(found[2])
         values = [self.value, *(self.spread or ())]
+        if not self.unit and min(values) <= 0:
+            return "unclear"  # a ratio of times that noise has turned round
         good = [value <= goal if found[1] == "<=" else value >= goal for value in values]
         return "yes" if all(good) else "unclear" if any(good) else "no"
 

@@ -10,6 +10,7 @@ from kit.report import Figure, over, spread
 from kit.server import Server, stream
 
 WARM_TURNS = 3  # after each restored one
+PAUSE_SECONDS = 0.2  # before every turn, so that all find the server as idle
 RECOMPUTE_GOALS = {1000: 90, 4000: 200, 7600: 350}
 
 
@@ -39,11 +40,12 @@ def run_warm(setup, history, repeat):
         setup.run_json(setup.copy, "warm", *store_files(store))
         memcpy_ms = setup.memcpy_ms(size)
         with Server(setup, store) as server:
-            time.sleep(0.2)
+            time.sleep(PAUSE_SECONDS)
             restored = first_turn(server, history, history.tokens - 1)
             warm = []
             for _ in range(WARM_TURNS):
                 tokens = server.wait_stored(SESSION)["tokens"]
+                time.sleep(PAUSE_SECONDS)
                 answer = stream(server, "/v1/chat/completions", history.turn())
                 check_turn(answer, tokens, 0)
                 warm.append(answer)
@@ -72,7 +74,7 @@ def run_cold(setup, history, repeat):
     for i in range(repeat):
         store = history.copy(setup.temp / "store")
         with Server(setup, store) as server:
-            time.sleep(0.2)
+            time.sleep(PAUSE_SECONDS)
             setup.run_json(setup.copy, "evict", *store_files(store))
             raw = setup.run_json(setup.copy, "read", *kv_files(store))
             setup.run_json(setup.copy, "evict", *store_files(store))
@@ -161,13 +163,13 @@ def recompute_over_restored(setup):
         for _ in range(1 if tokens > 2000 or setup.repeat < 3 else 3):
             store = history.copy(setup.temp / "store")
             with Server(setup, store) as server:
-                time.sleep(0.2)
+                time.sleep(PAUSE_SECONDS)
                 restored.append(first_turn(server, history, history.tokens - 1).first_ms)
             store = history.copy(setup.temp / "store")
             for path in kv_files(store):
                 path.unlink()
             with Server(setup, store) as server:
-                time.sleep(0.2)
+                time.sleep(PAUSE_SECONDS)
                 recomputed.append(first_turn(server, history, 0).first_ms)
             say(f"  recomputed {recomputed[-1] / 1e3:.2f} s, restored {restored[-1]:.1f} ms")
         goal = RECOMPUTE_GOALS.get(tokens)

@@ -10,7 +10,7 @@ import time
 
 from kit.history import answer_fields, chat, kv_files
 from kit.machine import median, need, say
-from kit.report import Figure
+from kit.report import Figure, over, spread
 from kit.server import Server, stream
 
 ALLOWED_BYTES = 64 * 1024
@@ -123,7 +123,7 @@ def commit_to_end(setup):
     yield Figure(
         "commit_to_end",
         f"{turns} turns",
-        tail / commit,
+        over(tails, baseline.times),
         "<= 2",
         f"last token to [DONE], p50: {tail:.2f} ms",
         f"one SQLite FULL commit, p50: {commit:.2f} ms",
@@ -132,6 +132,7 @@ def commit_to_end(setup):
             "server_commit_ms": median(commits),
             "baseline_ms": baseline.times,
         },
+        spread=spread(over, tails, baseline.times),
     )
 
 
@@ -151,6 +152,10 @@ class Whole:
         ms = (time.perf_counter() - begun) * 1e3
         need(answer.status == 200, f"/completion: {text[:400]!r}")
         return ms, json.loads(text)
+
+
+def added(with_session, without, commits):
+    return median(with_session) - median(without) - median(commits)
 
 
 def session_overhead(setup):
@@ -187,12 +192,12 @@ def session_overhead(setup):
                 with_session.append(times[session])
                 without.append(times[None])
     commit = baseline.median_ms
-    added = median(with_session) - median(without) - commit
+    times = (with_session, without, baseline.times)
     paired = median([a - b for a, b in zip(with_session, without)]) - commit
     yield Figure(
         "session_overhead",
         f"{pairs} pairs",
-        added,
+        added(*times),
         "<= 1 ms",
         f"with {median(with_session):.2f} ms, without {median(without):.2f} ms, p50",
         f"one SQLite FULL commit, p50: {commit:.2f} ms",
@@ -203,4 +208,5 @@ def session_overhead(setup):
             "baseline_ms": baseline.times,
         },
         unit="ms",
+        spread=spread(added, *times),
     )

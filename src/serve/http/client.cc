@@ -246,7 +246,8 @@ Result<ClientResponse> HttpClient::State::Exchange(const ClientRequest& request,
     boost::system::error_code ec;
     if (n == 0) {
       // put_eof asserts that there was a byte before it.
-      if (!parser.got_some()) return Unavailable(address.Show() + " closed the connection unanswered");
+      if (!parser.got_some())
+        return Unavailable(address.Show() + " closed the connection unanswered");
       parser.put_eof(ec);
       if (ec || !parser.is_done()) {
         return Unavailable(address.Show() + " closed the connection in mid-answer");

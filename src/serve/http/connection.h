@@ -98,6 +98,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool WriteStream(std::string_view bytes);
   void FinishStream();
   void StartTicker(int64_t interval_ms);
+  void ReleaseBody();
 
  private:
   enum class Phase : uint8_t { kHead, kBody, kAnswer, kLinger };
@@ -111,7 +112,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool AcceptHead(size_t head_bytes);
   bool TryBody();
   bool ChargeBody(size_t bytes);
-  void ReleaseBody();
   void Dispatch();
   void Refuse(int status, std::string_view message);
 

@@ -25,7 +25,8 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   Exchange& operator=(const Exchange&) = delete;
 
   const HttpRequest& request() const { return request_; }
-  // Takes the body out, so that a big one does not live as long as the answer.
+  // Takes the body out, so that a big one neither lives as long as the answer nor counts as long
+  // among all bodies.
   std::string TakeBody();
 
   // Any thread: runs `task` on the loop, or drops it when the server has stopped.

@@ -123,6 +123,7 @@ Exchange::Exchange(std::shared_ptr<Connection> connection, std::shared_ptr<Loop>
 Exchange::~Exchange() = default;
 
 std::string Exchange::TakeBody() {
+  if (connection_) connection_->ReleaseBody();
   return std::move(request_.body);
 }
 
