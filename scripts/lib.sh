@@ -15,8 +15,6 @@ started=$SECONDS
 step_number=0
 # The build folders, and other clones, compile the same sources: these two let ccache see that.
 export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$root"
-# A clone in another folder compiles the same as this one.
-export CCACHE_BASEDIR=$root
 
 mkdir -p "$logs"
 

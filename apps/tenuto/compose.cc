@@ -5,6 +5,7 @@
 
 #include <csignal>
 #include <cstdio>
+#include <future>
 #include <memory>
 #include <thread>
 
@@ -84,12 +85,25 @@ SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& i
   return settings;
 }
 
+// On the thread that will compute: OpenMP keeps a team of threads for each thread that ever
+// computed, and with more of them than cores it stops spinning between steps, which costs decode
+// speed.
+Status OpenExecutorOn(Runner& runner, Server& server, const ServeConfig& config) {
+  std::promise<Status> opened;
+  runner.Post([&] {
+    auto executor = OpenExecutor(config, config.parallel, server.store.paths.cache);
+    if (executor.ok()) server.executor = std::move(*executor);
+    opened.set_value(executor.ok() ? Ok() : Status(std::move(executor).error()));
+  });
+  return opened.get_future().get();
+}
+
 Status BuildEngine(Server& server, const ServeConfig& config) {
-  TENUTO_ASSIGN(server.executor, OpenExecutor(config, config.parallel, server.store.paths.cache));
   server.core = std::make_unique<ThreadRunner>("core");
   server.engine_runner = std::make_unique<ThreadRunner>("engine");
   server.log_runner = std::make_unique<ThreadRunner>("log");
   server.pool = std::make_unique<PoolRunner>("pool", kPoolThreads);
+  TENUTO_TRY(OpenExecutorOn(*server.engine_runner, server, config));
   server.engine = std::make_unique<EmbeddedEngine>(
       *server.executor, EngineRunners{*server.engine_runner, *server.core}, SystemClock(),
       EmbeddedSettings{}, server.metrics);

@@ -57,6 +57,7 @@ Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_
   settings.cells = config.ctx_size;
   settings.sequences = Sequences(running_max);
   settings.threads = config.threads;
+  settings.threads_batch = config.threads_batch;
   settings.ubatch_tokens = config.ubatch_size;
   settings.batch_tokens_max = std::max(config.ubatch_size, running_max);
   // One sampled token for each running turn; verify probes a few positions of one batch.

@@ -7,6 +7,7 @@ import statistics
 from dataclasses import asdict, dataclass, field
 
 RESAMPLES = 500
+LOAD_MAX = 0.5  # above it the machine does something else as well
 
 
 def spread(function, *samples):
@@ -75,6 +76,8 @@ def table(figures, machine):
         f"{machine['processor']}, {machine['cores']} cores, load {machine['load_at_start']} at the "
         f"start; {machine['time'][:10]}; {', '.join(filter(None, machine['version']))}.",
     ]
+    if machine["load_at_start"] > LOAD_MAX:
+        lines.append("\n**Measured beside other work: noise, not figures.**")
     return "\n".join(lines)
 
 

@@ -28,8 +28,9 @@ struct LlamaSettings {
   // KV cells shared by all sequences. 0: one and a half of the model's window, at most what a
   // quarter of the available memory holds.
   int32_t cells = 0;
-  int32_t sequences = 16;  // at most kSequencesMax - 1: one more is needed inside
-  int32_t threads = 0;     // 0: one per processor this process may run on
+  int32_t sequences = 16;     // at most kSequencesMax - 1: one more is needed inside
+  int32_t threads = 0;        // 0: one per processor this process may run on
+  int32_t threads_batch = 0;  // of batches of more than one token; 0: as threads
   int32_t batch_tokens_max = 512;
   int32_t ubatch_tokens = 512;  // tokens computed at once; at most batch_tokens_max counts
   int32_t outputs_max = 32;     // logits of one Forward; buffers grow with it, and with `sequences`

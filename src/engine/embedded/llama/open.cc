@@ -214,7 +214,7 @@ class LlamaOpener {
     // libllama aborts when it may not put out one row for each sequence.
     params.n_outputs_max = static_cast<uint32_t>(std::max(s.outputs_max, s.sequences + 1));
     params.n_threads = s.threads;
-    params.n_threads_batch = s.threads;
+    params.n_threads_batch = s.threads_batch > 0 ? s.threads_batch : s.threads;
     params.flash_attn_type = s.flash_attention == FlashAttention::kOn
                                  ? LLAMA_FLASH_ATTN_TYPE_ENABLED
                                  : LLAMA_FLASH_ATTN_TYPE_DISABLED;
