@@ -41,8 +41,8 @@ SEAMS = {
 SKIPS_ALLOWED = {}
 
 OS_HEADERS = re.compile(
-    r"(sys|netinet|arpa|linux)/\w+\.h|(unistd|fcntl|dirent|netdb|signal|pthread|sched|termios|time|errno"
-    r"|poll|stdlib|string|stdio|immintrin)\.h"
+    r"(sys|netinet|arpa|linux)/\w+\.h|(unistd|fcntl|dirent|netdb|signal|pthread|sched|termios|time"
+    r"|errno|poll|stdlib|string|stdio|immintrin)\.h"
 )
 TEST_HEADERS = ("gtest/", "gmock/", "rapidcheck")
 

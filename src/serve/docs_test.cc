@@ -12,8 +12,7 @@ namespace tenuto {
 namespace {
 
 std::string ReadDoc(const std::string& name) {
-  const std::string here = __FILE__;
-  std::ifstream file(here.substr(0, here.rfind("src/serve")) + "docs/" + name);
+  std::ifstream file(std::string(TENUTO_SOURCE_DIR "/docs/") + name);
   EXPECT_TRUE(file.good()) << name;
   std::ostringstream text;
   text << file.rdbuf();

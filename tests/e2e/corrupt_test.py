@@ -15,7 +15,7 @@ TOKENS = 20
 
 @pytest.fixture(scope="module")
 def original(tmp_path_factory):
-    """A store with two sessions of one turn, their KV on disk, and what the live server said next."""
+    """A store with two sessions of one turn, and what a live server said next to the first."""
     folder = tmp_path_factory.mktemp("original")
     server = Server(folder / "store", folder / "log").start()
     server.chat("victim", FIRST, TOKENS)
@@ -124,7 +124,7 @@ def test_two_sessions_files_swapped(stopped, expected):
 
 
 def test_swapped_behind_the_checksums(stopped, expected):
-    """Rows that point to the other session's piece: every byte is intact, only the owner is wrong."""
+    """Rows that point to the other session's piece: all is intact but the owner."""
     rows = read_log(stopped, "SELECT id, file, offset, bytes FROM pieces")
     assert len(rows) == 2, rows
     update = "UPDATE pieces SET file = ?, offset = ?, bytes = ? WHERE id = ?"

@@ -108,8 +108,8 @@ def test_max_completion_tokens_and_stop(client):
 
 
 def test_seed(client):
-    """The seed of an answer is reported, and taken. With it a session computed the same way says the
-    same again; requests without a session may be computed in other batches, so they are not compared.
+    """The seed of an answer is taken and reported. Answers of equal seeds are not compared: the
+    second request reuses the first one's prefix, so it is computed in other batches.
     """
 
     def ask(seed):

@@ -37,8 +37,8 @@ def test_eight_streams_equal_the_same_alone(new_server):
 
 
 def test_eight_streams_of_the_real_model(new_server):
-    """A real model rounds differently in larger batches, so that close calls go the other way, but most
-    answers begin as they do alone.
+    """A real model rounds differently in larger batches, so that close calls go the other way, but
+    most answers begin as they do alone.
     """
     server = new_server()
     alone = [read_stream(server, f"alone-{n}", q, 16) for n, q in enumerate(QUESTIONS)]

@@ -12,6 +12,11 @@
 
 #include "engine/embedded/llama/executor.h"
 
+// Given by the build; this is for a run from the repository's root.
+#ifndef TENUTO_TEST_MODEL_DEFAULT
+#define TENUTO_TEST_MODEL_DEFAULT ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf"
+#endif
+
 namespace tenuto {
 
 // $TENUTO_TEST_MODEL, or the model that scripts/quickstart fetches. A missing model is a failure,
