@@ -9,6 +9,7 @@
 #include <memory>
 #include <thread>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "model.h"
 #include "payload/segment/store.h"
@@ -24,6 +25,8 @@ namespace tenuto {
 namespace {
 
 constexpr int kPoolThreads = 2;
+// Of the store's volume, left to the token log: thousands of turns.
+constexpr uint64_t kFreeBytesMin = 64 * kMiB;
 // Idle tokens beside a running turn, where --resident-tokens is not given: docs/decisions/0002 has
 // the figures.
 constexpr int32_t kResidentTokensCpu = 1024;
@@ -113,7 +116,8 @@ Status BuildEngine(Server& server, const ServeConfig& config) {
 Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_ASSIGN(server.log, SqliteTokenLog::Open(server.store.paths.log, SqliteMode::kWriter));
   TENUTO_ASSIGN(const uint64_t epoch, server.log->NextLeaseEpoch());
-  TENUTO_ASSIGN(server.payloads, SegmentStore::Open(std::move(server.store.kv), SystemRandom()));
+  TENUTO_ASSIGN(server.payloads, SegmentStore::Open(std::move(server.store.kv), SystemRandom(),
+                                                    {.free_bytes_min = kFreeBytesMin}));
   TENUTO_TRY(Sweep(server));
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
   server.sessions = std::make_unique<SessionManager>(

@@ -316,6 +316,14 @@ class FakeDisk::State::OpenFolder final : public Dir {
     return Ok();
   }
 
+  Result<uint64_t> FreeBytes() override {
+    MutexLock lock(state_->mutex);
+    TENUTO_TRY(state_->Alive(path_));
+    if (state_->capacity == 0) return UINT64_MAX;
+    const uint64_t used = state_->UsedBytes();
+    return state_->capacity > used ? state_->capacity - used : 0;
+  }
+
   Status Sync() override {
     MutexLock lock(state_->mutex);
     Outcome outcome = state_->Step("sync folder", path_);

@@ -49,6 +49,8 @@ class Dir {
   virtual Result<std::vector<std::string>> List() = 0;  // sorted names of regular files
   // The folder `name` inside, made (mode 0700) and made durable if it is missing.
   virtual Result<std::unique_ptr<Dir>> Sub(std::string_view name) = 0;
+  // Bytes that may still be written on the volume of this folder; all ones where there is no limit.
+  virtual Result<uint64_t> FreeBytes() = 0;
   // An exclusive advisory lock on file `name`, held until the returned File is destroyed.
   // kConflict: held by another; the message names the holder's process id when it can be read.
   virtual Result<std::unique_ptr<File>> Lock(std::string_view name) = 0;

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <sys/file.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -161,6 +162,12 @@ class PosixDir final : public Dir {
     const std::string text(name);
     if (unlinkat(fd_.get(), text.c_str(), 0) != 0) return OsError("remove", PathOf(name), errno);
     return Ok();
+  }
+
+  Result<uint64_t> FreeBytes() override {
+    struct statvfs volume {};
+    if (fstatvfs(fd_.get(), &volume) != 0) return OsError("stat volume of", path_, errno);
+    return uint64_t{volume.f_bavail} * volume.f_frsize;
   }
 
   Status Sync() override {

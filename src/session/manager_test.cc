@@ -193,6 +193,15 @@ TEST_F(ManagerTest, TheSystemMessageIsSetByTheFirstTurn) {
   EXPECT_TRUE(stack->Ask(same)->ok());
 }
 
+TEST_F(ManagerTest, AnAssistantMessageOpensASessionButIsNotAddedToOne) {
+  auto request = TestStack::Chat("a", "one");
+  request.messages = {{"user", "q", ""}, {"assistant", "a", ""}, {"user", "one", ""}};
+  ASSERT_TRUE(stack->Ask(request)->ok());
+  const auto refused = stack->Ask(request);
+  ASSERT_FALSE(refused->ok());
+  EXPECT_EQ(refused->result->error().field(), "messages[1]");
+}
+
 TEST_F(ManagerTest, TurnsOfOneSessionRunOneAfterTheOther) {
   const auto expected = Reference({"one", "two", "three"});
   const auto one = stack->Submit(TestStack::Chat("a", "one"));

@@ -41,6 +41,12 @@ Status CheckTokenIds(const SessionContext& context, const TurnRequest& request) 
 Result<std::span<const ChatMessage>> NewItems(const std::optional<SessionRow>& row,
                                               std::span<const ChatMessage> messages) {
   if (!row) return messages;
+  for (size_t i = 0; i < messages.size(); ++i)
+    if (messages[i].role == "assistant")
+      return Error(Code::kInvalid,
+                   "an assistant message can't be added to a session that has turns: the session "
+                   "holds its own answers")
+          .At("messages[" + std::to_string(i) + "]");
   const auto system = SystemItems(messages);
   if (system.empty()) return messages;
   if (ItemsToJson(system) != row->system_json)

@@ -24,6 +24,11 @@ OpenSegments::OpenSegments(std::unique_ptr<Dir> root, size_t files_max)
   TENUTO_CHECK(root_ != nullptr && files_max_ > 0);
 }
 
+Result<uint64_t> OpenSegments::FreeBytes() {
+  MutexLock lock(root_mutex_);
+  return root_->FreeBytes();
+}
+
 Status OpenSegments::Prepare() {
   for (uint64_t folder = 0; folder < kFolders; ++folder)
     TENUTO_TRY(Folder(FolderName(folder)));

@@ -48,6 +48,7 @@ class OpenSegments {
   Result<std::vector<PayloadFileId>> List();
 
   size_t cached_count();
+  Result<uint64_t> FreeBytes();  // of the volume
 
  private:
   struct Entry {

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "format/segment.h"
 
@@ -108,6 +109,7 @@ Result<std::vector<PayloadLocation>> SegmentStore::Append(PayloadFileId file,
                                                           std::span<const PayloadRecord> records) {
   TENUTO_TRY(CheckRecords(records));
   TENUTO_TRY(Health());
+  TENUTO_TRY(LeaveRoom(records));
   if (file == PayloadFileId{}) return AppendNew(records);
 
   const Turn turn(*this, file);
@@ -125,6 +127,19 @@ Result<std::vector<PayloadLocation>> SegmentStore::Append(PayloadFileId file,
   }
   if (Status status = segment->file->Sync(); !status) return Refuse(file, status.error());
   return std::move(plan).TakeLocations();
+}
+
+Status SegmentStore::LeaveRoom(std::span<const PayloadRecord> records) {
+  if (options_.free_bytes_min == 0) return Ok();
+  uint64_t bytes = 0;
+  for (const PayloadRecord& record : records)
+    bytes += record.header.size() + record.payload.size() + kSegmentAlignBytes;
+  TENUTO_ASSIGN(const uint64_t free, files_.FreeBytes());
+  if (free >= options_.free_bytes_min && free - options_.free_bytes_min >= bytes) return Ok();
+  return Error(Code::kExhausted, "the volume of the store has " + std::to_string(free / kMiB) +
+                                     " MiB free, and " +
+                                     std::to_string(options_.free_bytes_min / kMiB) +
+                                     " MiB are kept for the token log: free some space there");
 }
 
 Result<std::shared_ptr<OpenSegment>> SegmentStore::FindWritable(PayloadFileId id, uint64_t& end) {

@@ -33,6 +33,9 @@ struct SegmentStoreOptions {
   uint64_t segment_bytes_max = uint64_t{1}
                                << 30;  // a file of this size or more takes no more appends
   size_t open_files_max = 64;
+  // An append that would leave less free on the volume is refused with kExhausted: KV is a cache
+  // and may not take the room that the token log needs for the next turns.
+  uint64_t free_bytes_min = 0;
 };
 
 class SegmentStore : public PayloadStore {
@@ -59,6 +62,7 @@ class SegmentStore : public PayloadStore {
 
   SegmentStore(std::unique_ptr<Dir> root, Random& random, SegmentStoreOptions options);
 
+  Status LeaveRoom(std::span<const PayloadRecord> records);
   // The file to append to, or null where a new one is to be made.
   Result<std::shared_ptr<OpenSegment>> FindWritable(PayloadFileId id, uint64_t& end);
   Result<std::vector<PayloadLocation>> AppendNew(std::span<const PayloadRecord> records);

@@ -160,6 +160,23 @@ TEST_F(SegmentStoreTest, DiskFullClosesTheFileAndTheStoreLives) {
   ExpectReads(second, a);
 }
 
+// KV is a cache: it stops before the volume has no room left for the token log.
+TEST(SegmentStoreRoom, AppendsStopBeforeTheRoomThatIsKeptFree) {
+  FakeDisk disk(1);
+  SeededRandom random(1);
+  const auto store = SegmentStore::Open(disk.Root(), random, {.free_bytes_min = 50'000}).value();
+  const TestRecord record = MakeRecord(1, 10, 5000);
+  disk.SetCapacity(100'000);
+  const PayloadLocation first = AppendOne(*store, {}, record).value();
+  disk.SetCapacity(70'000);
+  const auto refused = AppendOne(*store, first.file, record);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kExhausted);
+  // Nothing was written, so the file goes on when there is room again.
+  disk.SetCapacity(100'000);
+  EXPECT_EQ(AppendOne(*store, first.file, record).value().file, first.file);
+}
+
 TEST_F(SegmentStoreTest, FailedWriteClosesTheFile) {
   const TestRecord a = MakeRecord(1, 10, 5000);
   const PayloadLocation first = MustAppend({}, a);
