@@ -31,6 +31,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
   void Finished(const TurnPtr& turn);
   void Pump();
   void RelievePressure();
+  void Room();
   void Shutdown(std::function<void()> done);
   void CheckStopped();
 
@@ -47,6 +48,9 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
   std::deque<TurnPtr> ready;          // prepared, first come first served
   std::map<uint64_t, TurnPtr> running;
   uint64_t admissions = 0;
+  bool starved = false;  // a running turn waits for cells and nothing could be done when it said so
+  bool hold_back =
+      false;  // what was preempted waits until a turn has ended: it would only take the cells back
   bool stopping = false;
   std::function<void()> stopped;
 };
@@ -83,6 +87,7 @@ void Service::State::Ready(const TurnPtr& turn, bool preempted) {
     running.erase(turn->id);
     // It was admitted once: it goes on before those that never ran.
     ready.push_front(turn);
+    hold_back = true;
   } else {
     ready.push_back(turn);
   }
@@ -98,12 +103,20 @@ void Service::State::Finished(const TurnPtr& turn) {
   turns.erase(turn->id);
   running.erase(turn->id);
   std::erase(ready, turn);
-  Pump();
+  hold_back = false;
+  Room();
   CheckStopped();
+}
+
+void Service::State::Room() {
+  if (starved) RelievePressure();
+  Pump();
 }
 
 // Strictly in order: a large turn is not overtaken until it starves.
 void Service::State::Pump() {
+  if (hold_back && !running.empty()) return;
+  hold_back = false;
   while (!ready.empty() && static_cast<int32_t>(running.size()) < settings.turns_running_max) {
     const TurnPtr turn = ready.front();
     if (!sessions.Admit(turn)) break;
@@ -120,6 +133,7 @@ void Service::State::Pump() {
 // A running turn has no cells for its next token. Idle sequences go first; then the turn that was
 // admitted last, unless it is the only one.
 void Service::State::RelievePressure() {
+  starved = false;
   if (sessions.residency().EvictOldestIdle()) return;
   TurnPtr youngest;
   int32_t candidates = 0;
@@ -128,7 +142,11 @@ void Service::State::RelievePressure() {
     ++candidates;
     if (!youngest || turn->admitted_order > youngest->admitted_order) youngest = turn;
   }
-  if (candidates < 2) return;  // others are being restored or committed: their end will make room
+  if (candidates < 2) {
+    // Others are being restored, committed or stored: asked again when one of them lets go.
+    starved = true;
+    return;
+  }
   sessions.Preempt(youngest);
 }
 
@@ -158,6 +176,9 @@ Service::Service(ServiceSettings settings, SessionManager& sessions, Runner& cor
   };
   events.on_preempted = [weak](const TurnPtr& turn) {
     if (const auto state = weak.lock()) state->Ready(turn, true);
+  };
+  events.on_room = [weak] {
+    if (const auto state = weak.lock()) state->Room();
   };
   events.on_finished = [weak](const TurnPtr& turn) {
     if (const auto state = weak.lock()) state->Finished(turn);

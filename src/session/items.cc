@@ -163,6 +163,14 @@ Result<StoredOutcome> OutcomeFromJson(const std::string& text) {
   return stored;
 }
 
+std::string ParamsWithSeed(const std::string& params_json, uint64_t seed) {
+  boost::system::error_code error;
+  json::value value = json::parse(params_json, error);
+  if (error || !value.is_object()) value = json::object();
+  value.get_object()["seed"] = seed;
+  return json::serialize(value);
+}
+
 std::string RequestDigest(const TurnRequest& request) {
   Sha256 hash;
   hash.UpdateU64(static_cast<uint64_t>(request.kind));

@@ -33,6 +33,9 @@ struct StoredOutcome {
 };
 Result<StoredOutcome> OutcomeFromJson(const std::string& json);
 
+// `params_json` (an object) with the seed that was used.
+std::string ParamsWithSeed(const std::string& params_json, uint64_t seed);
+
 // Digest of all that makes a request what it is, hex.
 std::string RequestDigest(const TurnRequest& request);
 

@@ -52,15 +52,14 @@ void SessionManager::Begin(const TurnPtr& turn) {
 }
 
 SessionPtr SessionManager::FindOrAddSession(const SessionKey& key) {
-  SessionPtr& session = sessions_[key.Full()];
-  if (!session) {
-    session = std::make_shared<Session>();
-    session->key = key;
-    session->owner = OwnerDigest(key);
-    session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
-    ForgetIdleSessions();
-    counters_.sessions_cached.Set(static_cast<int64_t>(sessions_.size()));
-  }
+  if (const auto it = sessions_.find(key.Full()); it != sessions_.end()) return it->second;
+  const auto session = std::make_shared<Session>();
+  session->key = key;
+  session->owner = OwnerDigest(key);
+  session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
+  sessions_.emplace(key.Full(), session);
+  ForgetIdleSessions();
+  counters_.sessions_cached.Set(static_cast<int64_t>(sessions_.size()));
   return session;
 }
 
@@ -71,7 +70,7 @@ void SessionManager::ForgetIdleSessions() {
        it != sessions_.end() && sessions_.size() > context_.settings.sessions_cached_max;) {
     const SessionPtr& session = it->second;
     const bool in_use = session.use_count() > 1 || session->busy || session->settling ||
-                        session->deleting || session->resident.live() || !session->loaded;
+                        session->deleting || session->resident.live();
     it = in_use ? std::next(it) : sessions_.erase(it);
   }
 }
@@ -191,10 +190,7 @@ void SessionManager::Cancel(const TurnPtr& turn, bool stopping) {
     case TurnPhase::kReady:
       // A turn that was preempted has an answer to keep: it ends as if it had been running.
       if (!turn->answered.empty()) {
-        RunResult result;
-        result.reason = FinishReason::kCancelled;
-        result.answer = turn->answered;
-        RunDone(turn, std::move(result));
+        EndPreempted(turn, 0);
         return;
       }
       Finish(turn, Error(Code::kUnavailable,

@@ -29,6 +29,7 @@ struct TurnEvents {
   std::function<void(TurnPtr)> on_ready;      // prepared: may be admitted
   std::function<void(TurnPtr)> on_preempted;  // off the engine again, prepared: may be admitted
   std::function<void(TurnPtr)> on_finished;   // sink.on_done was called; room may have become free
+  std::function<void()> on_room;  // something idle can be evicted that could not be before
 };
 
 class SessionManager {
@@ -90,6 +91,8 @@ class SessionManager {
   void RunDone(const TurnPtr& turn, Result<RunResult> result);
   void EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end, Result<TurnOutcome> outcome);
   void Unpin(Turn& turn);
+  void Unpin(Resident& resident);
+  void EndPreempted(const TurnPtr& turn, TokenPos kv_end);
   std::vector<TokenId> WindowOf(const Turn& turn) const;
   int32_t WindowSize(const Turn& turn) const;
   int32_t MaxNewTokens(const Turn& turn) const;

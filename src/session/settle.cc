@@ -4,12 +4,15 @@
 #include <array>
 #include <utility>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "format/chain.h"
 #include "session/manager.h"
 
 namespace tenuto {
 namespace {
+
+constexpr size_t kSliceBytes = 64 * kMiB;
 
 struct StoreJob {
   PayloadStore& store;
@@ -64,12 +67,20 @@ void SessionManager::SettleKv(const SessionPtr& session) {
     return;
   }
   // The last token of the log stays out: it is decoded again with the next prompt (INV-6).
-  const TokenPos end =
+  TokenPos end =
       std::min(session->resident.live_end, static_cast<TokenPos>(session->tokens.size()) - 1);
   const TokenPos begin = session->chain.end();
   if (!session->resident.live() || begin >= end) {
     DropStaleRows(session);
     return;
+  }
+  // Exported KV lies in memory until it is written: a long first turn goes in slices.
+  const auto slice = static_cast<TokenPos>(std::max<size_t>(
+      1, kSliceBytes / std::max<size_t>(1, context_.engine.info().kv_bytes_per_token)));
+  if (end - begin > slice) {
+    end = begin + slice;
+    session->settle_again = true;
+    ++session->resident.pins;
   }
   session->settling = true;
   ++settling_;
@@ -82,7 +93,7 @@ void SessionManager::SettleKv(const SessionPtr& session) {
 
 void SessionManager::ExportedOn(const SessionPtr& session,
                                 Result<std::vector<ExportedPiece>> exported) {
-  --session->resident.pins;
+  Unpin(session->resident);
   if (!exported.ok() || exported->empty()) {
     if (!exported.ok())
       PiecesStored(session, std::move(exported).error());
@@ -122,6 +133,8 @@ void SessionManager::PiecesStored(const SessionPtr& session, Result<std::vector<
          {"code", CodeName(rows.error().code())},
          {"detail", rows.error().message()}});
     session->file = PayloadFileId{};
+    // Not again at once: the next turn tries anew.
+    if (std::exchange(session->settle_again, false)) Unpin(session->resident);
     Settled(session);
     return;
   }
@@ -139,6 +152,7 @@ void SessionManager::RowsAdded(const SessionPtr& session, std::vector<PieceRow> 
     // kNotFound: the session was deleted meanwhile. No row names the bytes then: they are garbage.
     counters_.kv_store_failures.Add();
     if (ids.error().code() == Code::kNotFound) RemoveFiles({rows.back().location.file});
+    if (std::exchange(session->settle_again, false)) Unpin(session->resident);
     Settled(session);
     return;
   }
@@ -161,7 +175,7 @@ void SessionManager::Settled(const SessionPtr& session) {
   session->settling = false;
   --settling_;
   const bool again = std::exchange(session->settle_again, false);
-  if (again) --session->resident.pins;
+  if (again) Unpin(session->resident);
   DropStaleRows(session);
   const auto after = std::exchange(session->after_settle, {});
   for (const auto& task : after)

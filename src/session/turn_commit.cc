@@ -56,7 +56,7 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   row.prompt = turn->suffix;
   row.answer = result.answer;
   row.items_json = TurnItemsJson(turn->request, turn->request.text, turn->text);
-  row.params_json = turn->request.params_json;
+  row.params_json = ParamsWithSeed(turn->request.params_json, turn->outcome.seed);
   row.finish_reason = turn->outcome.finish_reason;
   row.incomplete = turn->outcome.incomplete;
   row.idempotency_key = turn->request.idempotency_key;

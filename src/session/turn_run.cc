@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "engine/embedded/utf8.h"
 #include "session/manager.h"
 #include "session/restore.h"
 
@@ -95,8 +96,13 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
   auto fresh = std::make_shared<Anonymous>();
   fresh->identity = turn->request.identity;
   if (best) ++best->resident.pins;  // must outlive the search for room
-  const bool reserved = residency_.Reserve(fresh->resident, end);
+  bool reserved = residency_.Reserve(fresh->resident, end);
   if (best) --best->resident.pins;
+  if (!reserved && best && best->resident.pins == 0) {
+    // There is room only without the one that starts alike.
+    best = nullptr;
+    reserved = residency_.Reserve(fresh->resident, end);
+  }
   if (!reserved) return false;
   fresh->resident.on_evicted = [this, raw = fresh.get()] {
     std::erase_if(anonymous_, [raw](const AnonymousPtr& held) { return held.get() == raw; });
@@ -177,6 +183,10 @@ void SessionManager::RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResul
     CutChain(session.chain, result.end, session.owner, context_.engine.info().fingerprint);
     if (session.chain.pieces.empty()) session.file = PayloadFileId{};
   }
+  if ((turn->cancelled || turn->stopping) && !turn->answered.empty()) {
+    EndPreempted(turn, result.end);
+    return;
+  }
   if (turn->cancelled || turn->stopping) {
     EndWithoutCommit(turn, result.end,
                      Error(Code::kUnavailable, turn->stopping ? "the server is shutting down"
@@ -247,6 +257,10 @@ RunListener SessionManager::ListenerFor(const TurnPtr& turn) {
 }
 
 void SessionManager::Start(const TurnPtr& turn, TokenPos begin) {
+  if ((turn->cancelled || turn->stopping) && !turn->answered.empty()) {
+    EndPreempted(turn, begin);
+    return;
+  }
   if (turn->cancelled || turn->stopping) {
     EndWithoutCommit(turn, begin, Error(Code::kUnavailable, "ended before it ran"));
     return;
@@ -271,7 +285,34 @@ void SessionManager::Start(const TurnPtr& turn, TokenPos begin) {
 void SessionManager::Unpin(Turn& turn) {
   if (!turn.pinned) return;
   turn.pinned = false;
-  --turn.resident().pins;
+  Unpin(turn.resident());
+}
+
+void SessionManager::Unpin(Resident& resident) {
+  if (--resident.pins > 0 || !events_.on_room) return;
+  context_.core.Post([this] { events_.on_room(); });
+}
+
+// A turn that was preempted and does not run again: what was said of it is kept as if it had been
+// running. The engine held back the last bytes (half a character, perhaps half a stop string); the
+// log's tokens have them, so the text must.
+void SessionManager::EndPreempted(const TurnPtr& turn, TokenPos kv_end) {
+  std::string bytes;
+  for (const TokenId token : turn->answered)
+    bytes += context_.engine.TokenText(token, /*special=*/false);
+  std::string whole;
+  AppendLastUtf8(bytes, whole);
+  if (whole.size() > turn->text.size() && whole.starts_with(turn->text)) {
+    RunChunk rest;
+    rest.text = whole.substr(turn->text.size());
+    turn->text = whole;
+    if (turn->sink.on_chunk) turn->sink.on_chunk(rest);
+  }
+  RunResult result;
+  result.reason = FinishReason::kCancelled;
+  result.answer = turn->answered;
+  result.kv_end = kv_end;
+  RunDone(turn, std::move(result));
 }
 
 // The turn leaves no trace in the log; what is live of the history stays live.
@@ -302,6 +343,8 @@ void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
   }
   if (result->reason == FinishReason::kPreempted && !turn->cancelled && !turn->stopping) {
     turn->answered = std::move(result->answer);
+    turn->outcome.times.prefill += static_cast<double>(result->times.prefill_ns) * 1e-6;
+    turn->outcome.times.decode += static_cast<double>(result->times.decode_ns) * 1e-6;
     ++turn->preemptions;
     counters_.preemptions.Add();
     Unpin(*turn);
