@@ -18,7 +18,13 @@ SessionManager::SessionManager(SessionContext context)
   TENUTO_CHECK(context_.settings.window_tokens > 1);
 }
 
-SessionManager::~SessionManager() = default;
+SessionManager::~SessionManager() {
+  // Waiting turns hold their session, which holds them.
+  for (const auto& [name, session] : sessions_) {
+    session->waiting.clear();
+    session->after_settle.clear();
+  }
+}
 
 void SessionManager::Begin(const TurnPtr& turn) {
   turn->created_unix_ms = context_.clock.UnixMs();
@@ -172,7 +178,9 @@ void SessionManager::Finish(const TurnPtr& turn, Result<TurnOutcome> outcome) {
     Log(LogLevel::kInfo, "turn.failed",
         {{"turn", turn->outcome.turn.value}, {"code", CodeName(outcome.error().code())}});
   }
-  turn->sink.on_done(std::move(outcome));
+  // Released with the call: a sink may hold what holds the turn.
+  const TurnSink sink = std::exchange(turn->sink, {});
+  sink.on_done(std::move(outcome));
   if (held_lease) ReleaseLease(turn->session);
   context_.core.Post([this, turn] { events_.on_finished(turn); });
 }

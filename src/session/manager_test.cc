@@ -336,6 +336,41 @@ TEST_F(ManagerTest, RequestsWithoutASessionShareTheirPrefixAndLeaveNothing) {
   EXPECT_EQ((**stack->Ask(stranger)).reused, 0);
 }
 
+// Seen hanging: the idle one that starts alike held the only cells and was pinned while room was
+// looked for.
+TEST_F(ManagerTest, ARequestThatNeedsTheCellsOfOneThatStartsAlikeIsAdmitted) {
+  TestStackOptions options;
+  options.model.cells = 500;
+  Restart(options);
+  ASSERT_TRUE(stack->Ask("", std::string(250, 'a'))->ok());
+  const auto other = stack->Ask("", std::string(300, 'b'));
+  ASSERT_TRUE(other->result.has_value());
+  EXPECT_TRUE(other->ok());
+}
+
+// Seen hanging: the cells of a turn that had ended came free only when its KV was stored, and
+// nobody was told.
+TEST_F(ManagerTest, ATurnThatWaitsForCellsHeldByAnExportIsAdmitted) {
+  TestStackOptions options;
+  options.model.cells = 500;
+  Restart(options);
+  const auto first = stack->Submit(TestStack::Chat("a", std::string(250, 'a')));
+  const auto second = stack->Submit(TestStack::Chat("b", std::string(300, 'b')));
+  stack->Settle();
+  EXPECT_TRUE(first->ok());
+  ASSERT_TRUE(second->result.has_value());
+  EXPECT_TRUE(second->ok());
+}
+
+TEST_F(ManagerTest, TheSeedThatWasDrawnIsInTheLog) {
+  auto request = TestStack::Chat("a", "one");
+  request.seed_given = false;
+  const auto answer = stack->Ask(request);
+  const SessionRow row = disk.log.FindSession(*request.session).value();
+  const auto turns = disk.log.ReadTurns(row.id, row.head).value();
+  EXPECT_NE(turns[0].params_json.find(std::to_string((**answer).seed)), std::string::npos);
+}
+
 TEST_F(ManagerTest, MoreSessionsThanSequencesAllGoOn) {
   std::vector<std::string> names;
   for (int i = 0; i < 9; ++i)

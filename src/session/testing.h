@@ -69,7 +69,7 @@ class TestStack {
                                disk.log.NextLeaseEpoch().value()}) {
     manager.SetEvents({[this](TurnPtr turn) { Admit(std::move(turn)); },
                        [this](TurnPtr turn) { Admit(std::move(turn)); },
-                       [this](const TurnPtr&) { AdmitWaiting(); }});
+                       [this](const TurnPtr&) { AdmitWaiting(); }, [this] { AdmitWaiting(); }});
     engine.SetPressureCallback([this](RunId) {
       if (manager.residency().EvictOldestIdle() || running.size() < 2) return;
       manager.Preempt(running.back());
