@@ -28,7 +28,7 @@ def inside(server):
 
 
 def fill(folder):
-    """Takes all the space there is; returns the file that holds it."""
+    """Takes all the space there is, which KV leaves to the log; returns the file that holds it."""
     filler = folder / "filler"
     with open(filler, "wb", buffering=0) as out:
         for size in (1 << 20, 4096):
@@ -44,7 +44,7 @@ def test_disk_full(tmp_path):
     store = tmp_path / "store"
     store.mkdir()
     server = Server(
-        store, tmp_path / "log", engine_flags=ENGINE, prefix=small_disk(store, "16m")
+        store, tmp_path / "log", engine_flags=ENGINE, prefix=small_disk(store, "96m")
     ).start()
     try:
         acknowledged = [server.chat("full", "Say hello.", 4)["tenuto"]["turn"]]

@@ -1,5 +1,8 @@
 #include "tokenlog/sqlite/sqlite.h"
 
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -26,6 +29,36 @@ bool IsOutOfSpace(int rc, int os_error) {
 bool IsDamage(int rc) {
   return (rc & 0xff) == SQLITE_CORRUPT || (rc & 0xff) == SQLITE_NOTADB || rc == SQLITE_IOERR_DATA ||
          rc == SQLITE_IOERR_CORRUPTFS;
+}
+
+// On a read-only volume nobody writes, and the write-ahead log's index, which even a reader needs,
+// can't be made. Without a write-ahead log there is nothing that it would tell.
+bool IsImmutable(const std::string& path) {
+  struct stat info {};
+  const std::string wal = path + "-wal";
+  if (stat(wal.c_str(), &info) == 0 && info.st_size > 0) return false;
+  const std::string folder = path.substr(0, path.rfind('/') + 1);
+  return access(folder.empty() ? "." : folder.c_str(), W_OK) != 0 && errno == EROFS;
+}
+
+std::string ImmutableUri(const std::string& path) {
+  std::string uri = "file:";
+  for (const char c : path) {
+    switch (c) {
+      case '%':
+        uri += "%25";
+        break;
+      case '?':
+        uri += "%3f";
+        break;
+      case '#':
+        uri += "%23";
+        break;
+      default:
+        uri += c;
+    }
+  }
+  return uri + "?immutable=1";
 }
 
 }  // namespace
@@ -128,11 +161,13 @@ Result<Digest256> Statement::Digest(int column) const {
 Result<std::unique_ptr<Database>> Database::Open(const Spec& spec) {
   std::unique_ptr<Database> database(new Database);
   database->path_ = spec.path;
+  const bool immutable = spec.read_only && IsImmutable(spec.path);
+  const std::string name = immutable ? ImmutableUri(spec.path) : spec.path;
   const int flags =
-      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE |
+      SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE | (immutable ? SQLITE_OPEN_URI : 0) |
       (spec.read_only ? SQLITE_OPEN_READONLY : SQLITE_OPEN_READWRITE | SQLITE_OPEN_CREATE);
   sqlite3* handle = nullptr;
-  const int rc = sqlite3_open_v2(spec.path.c_str(), &handle, flags, spec.vfs.c_str());
+  const int rc = sqlite3_open_v2(name.c_str(), &handle, flags, spec.vfs.c_str());
   database->handle_.reset(handle);
   // Only here: later it is the write-ahead log's index that can't be made.
   if ((rc & 0xff) == SQLITE_CANTOPEN && handle != nullptr && sqlite3_system_errno(handle) == ENOENT)
