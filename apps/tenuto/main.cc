@@ -5,12 +5,19 @@
 #include "chat.h"
 #include "cli.h"
 #include "compose.h"
+#include "openmp_wait.h"
 #include "sessions_command.h"
 
 int main(int argc, char** argv) {
   tenuto::CommandHandlers handlers;
-  handlers.serve = tenuto::RunServe;
-  handlers.verify = tenuto::RunVerify;
+  handlers.serve = [argv](const tenuto::ServeConfig& config) {
+    tenuto::SpinBriefly(argv);
+    return tenuto::RunServe(config);
+  };
+  handlers.verify = [argv](const tenuto::ServeConfig& config, const std::string& session) {
+    tenuto::SpinBriefly(argv);
+    return tenuto::RunVerify(config, session);
+  };
   handlers.chat = [](const tenuto::ChatOptions& options) { return tenuto::RunChat(options); };
   handlers.sessions = [](const tenuto::SessionsOptions& options) {
     return tenuto::RunSessions(options, std::cout, std::cerr);

@@ -62,6 +62,20 @@ TEST_F(ManagerTest, ARestartedSessionIsRestoredButForItsTail) {
   EXPECT_EQ((**third).text, expected[2]);
 }
 
+// Batches decide about the last bits of logits, so a restart must not change them.
+TEST_F(ManagerTest, ALiveSessionComputesWhatARestoredOneDoes) {
+  const auto first = stack->Ask("a", "one");
+  ASSERT_EQ((**first).finish_reason, "stop");
+  const auto live = stack->Ask("a", "two");
+  EXPECT_EQ((**live).reused, (**first).prompt_tokens + (**first).completion_tokens - 1);
+  EXPECT_EQ(Tokens(**live, "tail"), 1);
+  stack->Ask("b", "one");
+  Restart();
+  const auto restored = stack->Ask("b", "two");
+  EXPECT_EQ((**restored).recomputed, (**live).recomputed);
+  EXPECT_EQ((**restored).restored, (**live).reused);
+}
+
 TEST_F(ManagerTest, AnEvictedSessionComesBackFromTheStore) {
   stack->Ask("a", "one");
   stack->EvictAll();

@@ -149,6 +149,10 @@ void SessionManager::CopyPrefixThenStart(const TurnPtr& turn) {
 void SessionManager::RestoreSession(const TurnPtr& turn) {
   Session& session = *turn->session;
   TokenPos live = std::min(session.resident.live_end, WindowSize(*turn) - 1);
+  // The history's last token is computed again even where it is live, as it has to be after a
+  // restore (INV-6): so both go on with the same batches, and with the same numbers.
+  const auto history = static_cast<TokenPos>(session.tokens.size());
+  if (context_.engine.info().range_export && live == history) live = std::max(0, history - 1);
   std::vector<PieceRow> pieces;
   for (const PieceRow& piece : session.chain.pieces)
     if (piece.range.end > live) pieces.push_back(piece);

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <set>
 
+#include "base/limits.h"
 #include "session/chain.h"
 #include "session/restore.h"
 
@@ -15,6 +16,11 @@ constexpr SeqId kScratch{1};
 
 // Logits at each probed position, in the order of `positions`.
 using Probes = std::vector<std::vector<float>>;
+
+struct TurnEnds {
+  TokenPos prompt;
+  TokenPos answer;
+};
 
 double LargestDifference(const Probes& a, const Probes& b) {
   double largest = 0;
@@ -50,15 +56,14 @@ class Verifier {
     TENUTO_ASSIGN(const Probes large, ProbeBatched(executor_.batch_tokens_max()));
     Tell("recompute in batches of 64");
     TENUTO_ASSIGN(const Probes small, ProbeBatched(64));
-    Tell("recompute, probed one token at a time");
-    TENUTO_TRY(Prefill(kStored, imported_end_));
-    TENUTO_ASSIGN(const Probes single, ProbeRestored(kStored));
+    TENUTO_TRY(Replay());
+    TENUTO_ASSIGN(const Probes replayed, ProbeRestored(kStored));
     TENUTO_TRY(executor_.Truncate(kStored, 0));
-    report_.restored_difference = LargestDifference(restored, single);
+    report_.restored_difference = LargestDifference(restored, replayed);
     report_.recompute_difference =
-        std::max({LargestDifference(large, small), LargestDifference(large, single),
-                  LargestDifference(small, single)});
-    for (const auto& logits : single)
+        std::max({LargestDifference(large, small), LargestDifference(large, replayed),
+                  LargestDifference(small, replayed)});
+    for (const auto& logits : replayed)
       for (const float logit : logits)
         report_.logit_magnitude =
             std::max(report_.logit_magnitude, std::abs(static_cast<double>(logit)));
@@ -78,7 +83,9 @@ class Verifier {
     TENUTO_ASSIGN(const auto turns, log.ReadTurns(row.id, row.head));
     for (const TurnRow& turn : turns) {
       tokens_.insert(tokens_.end(), turn.prompt.begin(), turn.prompt.end());
+      const auto prompt_end = static_cast<TokenPos>(tokens_.size());
       tokens_.insert(tokens_.end(), turn.answer.begin(), turn.answer.end());
+      turns_.push_back({prompt_end, static_cast<TokenPos>(tokens_.size())});
     }
     TENUTO_ASSIGN(const auto rows, log.ReadPieces(row.id));
     ChainBuild build = BuildChain(rows, tokens_, owner_, executor_.info().fingerprint);
@@ -170,16 +177,38 @@ class Verifier {
     return probes;
   }
 
-  Status Prefill(SeqId seq, TokenPos end) {
-    std::vector<ForwardToken> batch;
-    const int32_t batch_tokens = executor_.batch_tokens_max();
-    for (TokenPos at = 0; at < end; at += batch_tokens) {
-      batch.clear();
-      for (TokenPos p = at; p < std::min(end, at + batch_tokens); ++p)
-        batch.push_back({seq, p, TokenAt(p), false});
-      TENUTO_TRY(executor_.Forward(batch));
+  // Computes [0, imported_end_) again in the batches in which a server that had nothing else to do
+  // computed it: prompts in chunks, answers token by token. A model's kernels for one token and for
+  // many round differently, so only this can be equal bit for bit.
+  Status Replay() {
+    constexpr TokenPos kTellEvery = 256;
+    const TokenPos chunk = std::min(kPrefillChunkTokens, executor_.batch_tokens_max());
+    TokenPos at = 0, told = 0;
+    for (const TurnEnds& turn : turns_) {
+      while (at < std::min(turn.prompt, imported_end_)) {
+        const TokenPos n = std::min({turn.prompt - at, imported_end_ - at, chunk});
+        TENUTO_TRY(ForwardUnseen(at, n));
+        at += n;
+      }
+      // An answer's last token goes with the next prompt.
+      for (; at < std::min(turn.answer - 1, imported_end_); ++at) {
+        if (at >= told) {
+          Tell("recompute as it was served, token by token: " + std::to_string(at) + " of " +
+               std::to_string(imported_end_));
+          told = at + kTellEvery;
+        }
+        TENUTO_TRY(ForwardUnseen(at, 1));
+      }
     }
     return Ok();
+  }
+
+  // The tokens [begin, begin + count) into kStored.
+  Status ForwardUnseen(TokenPos begin, TokenPos count) {
+    std::vector<ForwardToken> batch;
+    for (TokenPos p = begin; p < begin + count; ++p)
+      batch.push_back({kStored, p, TokenAt(p), false});
+    return executor_.Forward(batch);
   }
 
   void Keep(Probes& probes, size_t output) const {
@@ -196,6 +225,7 @@ class Verifier {
   const std::function<void(const std::string&)>& progress_;
   VerifyReport report_;
   std::vector<TokenId> tokens_;
+  std::vector<TurnEnds> turns_;
   KvChain chain_;
   TokenPos imported_end_ = 0;
   std::vector<std::byte> buffer_;

@@ -25,10 +25,11 @@ struct VerifyReport {
   int32_t damaged_pieces = 0;      // pieces that failed a check on the way in
 
   std::vector<TokenPos> positions;  // where logits were compared
-  double restored_difference = 0;   // largest |logit(restored) - logit(recomputed)|
-  double recompute_difference =
-      0;                       // largest among recomputes that were cut into batches differently
-  double logit_magnitude = 0;  // largest |logit|, for scale
+  // Largest |logit(restored) - logit(recomputed as it was served: prompts in chunks, answers token
+  // by token)|. 0 where the session was alone on a server from its start.
+  double restored_difference = 0;
+  double recompute_difference = 0;  // largest among recomputes cut into batches differently
+  double logit_magnitude = 0;       // largest |logit|, for scale
 
   double bound() const { return 2 * recompute_difference; }
   bool bytes_equal() const { return pieces_unequal == 0 && damaged_pieces == 0; }

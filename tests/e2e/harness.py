@@ -19,9 +19,6 @@ BINARY = pathlib.Path(os.environ.get("TENUTO_BINARY", ROOT / "build/release/tenu
 MODEL = ROOT / ".deps/models/SmolLM2-135M-Instruct.Q4_1.gguf"
 # Sanitizers and slow machines stretch every wait, never a result.
 SLOWER = float(os.environ.get("TENUTO_SLOWER", "1"))
-# Threads of libllama that wait do not spin: on a machine that does something else beside the tests,
-# spinning makes each token up to thirty times slower.
-ENVIRONMENT = {**os.environ, "OMP_WAIT_POLICY": "passive"}
 ENGINE_FLAGS = ["-c", "4096", "--window", "2048", "-np", "8", "-t", "2"]
 
 
@@ -86,7 +83,6 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
-                env=ENVIRONMENT,
             )
         wait_for("the server's /health", self._healthy, 60)
         return self
@@ -309,7 +305,7 @@ def run(*arguments, stdin="", timeout=120, prefix=(), environment=None):
         text=True,
         timeout=timeout * SLOWER,
         check=False,
-        env={**ENVIRONMENT, **(environment or {})},
+        env={**os.environ, **(environment or {})},
     )
 
 

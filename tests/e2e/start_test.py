@@ -1,6 +1,7 @@
 """What can't be served: one clear sentence, exit status 1, nothing lost."""
 
 import os
+import pathlib
 import re
 import socket
 
@@ -163,3 +164,17 @@ def test_example_file_is_the_manual():
     shown = run("serve", "--config", ROOT / "examples/tenuto.toml", "--print-config")
     assert shown.returncode == 0, shown
     assert "ctx-size" in shown.stdout and "port" in shown.stdout
+
+
+def environment_of(server):
+    data = pathlib.Path(f"/proc/{server.process.pid}/environ").read_bytes()
+    return dict(entry.split(b"=", 1) for entry in data.split(b"\0") if b"=" in entry)
+
+
+def test_waiting_threads_spin_briefly(new_server, monkeypatch):
+    """docs/decisions/0008: unless the user has said how OpenMP should wait."""
+    monkeypatch.delenv("GOMP_SPINCOUNT", raising=False)
+    monkeypatch.delenv("OMP_WAIT_POLICY", raising=False)
+    assert environment_of(new_server(model=None))[b"GOMP_SPINCOUNT"] == b"1000"
+    monkeypatch.setenv("OMP_WAIT_POLICY", "active")
+    assert b"GOMP_SPINCOUNT" not in environment_of(new_server(model=None))
