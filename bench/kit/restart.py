@@ -159,12 +159,15 @@ def restored_first_token(setup):
 def recompute_over_restored(setup):
     for tokens, history in histories(setup, setup.histories).items():
         say(f"recompute_over_restored at {tokens} tokens")
-        recomputed, restored = [], []
+        recomputed, restored, warm = [], [], []
         for _ in range(1 if tokens > 2000 or setup.repeat < 3 else 3):
             store = history.copy(setup.temp / "store")
             with Server(setup, store) as server:
                 time.sleep(PAUSE_SECONDS)
                 restored.append(first_turn(server, history, history.tokens - 1).first_ms)
+                server.wait_stored(SESSION)
+                time.sleep(PAUSE_SECONDS)
+                warm.append(stream(server, "/v1/chat/completions", history.turn()).first_ms)
             store = history.copy(setup.temp / "store")
             for path in kv_files(store):
                 path.unlink()
@@ -179,13 +182,16 @@ def recompute_over_restored(setup):
             over(recomputed, restored),
             f">= {goal}" if goal else "",
             f"recomputed {median(recomputed) / 1e3:.2f} s",
-            f"restored {median(restored):.1f} ms",
+            f"restored {median(restored):.1f} ms; a restore in no time, the warm turn: "
+            f"{median(warm):.1f} ms, {over(recomputed, warm):.0f} times",
             {
                 "tokens": history.tokens,
                 "recomputed_ms": median(recomputed),
                 "restored_ms": median(restored),
+                "warm_ms": median(warm),
                 "recomputed_rounds_ms": recomputed,
                 "restored_rounds_ms": restored,
+                "warm_rounds_ms": warm,
             },
             spread=spread(over, recomputed, restored),
         )
