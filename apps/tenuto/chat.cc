@@ -219,10 +219,12 @@ class Chat {
         interrupted = true;
         client_.Abort();
       });
-      response =
-          client_.Stream(request, [&](std::string_view data) { return TakeEvent(data, answer); });
+      response = client_.Stream(
+          request, [&](std::string_view data) { return !interrupted && TakeEvent(data, answer); },
+          [&](std::string_view comment) { TakeComment(comment, answer); });
     }
     if (interrupts_ != nullptr) interrupts_->Take();
+    ClearProgress(answer);
     if (answer.line_open || (answer.done && !answer.any_text)) streams_.out << std::endl;
     if (interrupted && !answer.done) {
       Note("stopped");
@@ -279,6 +281,7 @@ int RunChat(const ChatOptions& options) {
   const bool terminal = ::isatty(STDOUT_FILENO) != 0;
   const bool interactive = ::isatty(STDIN_FILENO) != 0 && terminal;
   // https://no-color.org; read before there are threads.
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): see above.
   const bool colours = terminal && interactive && std::getenv("NO_COLOR") == nullptr;
   // At a terminal notes belong between the answers; elsewhere they must not get into the answers'
   // text.

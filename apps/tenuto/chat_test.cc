@@ -239,6 +239,19 @@ TEST(ChatTest, NotesAreDimWithColours) {
       << "no dim note";
 }
 
+TEST(ChatTest, ALongPromptShowsItsProgressUntilTheAnswerBegins) {
+  CannedServer server([](const CannedRequest& request) {
+    if (Has(request.head, "GET ")) return kUnknown;
+    std::string answer = CannedServer::Events({TextEvent("Hello."), kNoteEvent, "[DONE]"});
+    return answer.insert(answer.find("data: "),
+                         ": keep-alive\n\n: keep-alive, prefill 512 of 1024 tokens\n\n");
+  });
+  const ChatRun person = Talk(At(server), "a\n", true, true);
+  EXPECT_TRUE(Has(person.out, "\r\033[K\033[2mprefill 512 of 1024 tokens\033[0m\r\033[KHello.\n"))
+      << person.out;
+  EXPECT_EQ(Talk(At(server), "a\n").out, "Hello.\n") << "not where a script reads";
+}
+
 TEST(ChatTest, CtrlCStopsTheAnswerAndTheChatGoesOn) {
   std::atomic<int> turns{0};
   CannedServer server([&](const CannedRequest& request) {

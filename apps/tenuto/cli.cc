@@ -5,11 +5,11 @@
 
 #include <CLI/CLI.hpp>
 #include <cerrno>
-#include <cstring>
 #include <memory>
 #include <sstream>
 
 #include "base/log.h"
+#include "io/os_error.h"
 #include "store_layout.h"
 
 namespace tenuto {
@@ -322,7 +322,7 @@ int CheckFiles(const ServeConfig& config, const CommandStreams& streams) {
     return kExitFailed;
   };
   if (!config.fake_executor && ::access(config.model.c_str(), R_OK) != 0)
-    return fail("can't read the model " + config.model + ": " + std::strerror(errno));
+    return fail("can't read the model " + config.model + ": " + OsErrorText(errno));
   const auto store = OpenStoreForReading(config.store);
   if (!store && store.error().code() != Code::kNotFound) return fail(store.error().message());
   streams.out << "ok: model " << (config.fake_executor ? "(fake)" : config.model) << ", store "

@@ -36,7 +36,8 @@ int Fail(const Error& error) {
   return 1;
 }
 
-// Everything of a running server, in the order it is built; it goes in the other order.
+// Everything of a running server. Members go in the other order than they stand here, which is from
+// what is used to what uses it; before that the destructor has stopped every thread.
 struct Server {
   Metrics metrics;
   WritableStore store;
@@ -55,7 +56,7 @@ struct Server {
 
   ~Server() {
     if (http) http->Stop();
-    // The core first: nothing new is started; then what still works for it.
+    // Those that answer to the core, then the core, so that no answer finds it gone.
     if (engine_runner) engine_runner->DrainAndStop();
     if (pool) pool->DrainAndStop();
     if (log_runner) log_runner->DrainAndStop();
@@ -81,6 +82,10 @@ Status Sweep(Server& server) {
 SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& info) {
   SessionSettings settings;
   settings.window_tokens = WindowTokens(config, info);
+  settings.window_high = config.window_high / 100.0;
+  settings.window_low = config.window_low / 100.0;
+  settings.window_answer_tokens = config.answer_tokens;
+  settings.keep_kv = !config.no_kv_store;
   settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens
                                   : config.n_gpu_layers > 0  ? info.cells
                                                              : kResidentTokensCpu;
@@ -121,9 +126,8 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_TRY(Sweep(server));
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
   server.sessions = std::make_unique<SessionManager>(
-      SessionContext{*server.engine, *server.log, *server.writer,
-                     config.no_kv_store ? nullptr : server.payloads.get(), *server.core,
-                     *server.pool, SystemClock(), SystemRandom(), server.metrics,
+      SessionContext{*server.engine, *server.log, *server.writer, server.payloads.get(),
+                     *server.core, *server.pool, SystemClock(), SystemRandom(), server.metrics,
                      SessionSettingsOf(config, server.executor->info()), epoch});
   ServiceSettings service;
   service.turns_running_max = config.parallel;
@@ -195,7 +199,8 @@ void PrintReport(const VerifyReport& report) {
   fmt::print("restored - recomputed   {:.6g} (of logits up to {:.3g})\n",
              report.restored_difference, report.logit_magnitude);
   fmt::print(
-      "bound                   {:.6g} (twice what recomputing in other batches differs: {:.6g})\n",
+      "bound                   {:.6g} (twice what recomputing in other batches and cells differs: "
+      "{:.6g})\n",
       report.bound(), report.recompute_difference);
 }
 
@@ -203,10 +208,12 @@ Result<VerifyReport> Verify(const ServeConfig& config, const std::string& sessio
   TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(session));
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(config.store));
   TENUTO_ASSIGN(const auto log, SqliteTokenLog::Open(paths.log, SqliteMode::kReader));
-  TENUTO_ASSIGN(auto kv, OpenDir(paths.kv));
-  TENUTO_ASSIGN(const auto payloads, SegmentStore::Open(std::move(kv), SystemRandom()));
+  TENUTO_ASSIGN(auto kv, OpenDirForReading(paths.kv));
+  const auto payloads = SegmentStore::OpenForReading(std::move(kv), SystemRandom());
   fmt::print(stderr, "loading {}\n", config.fake_executor ? "the fake executor" : config.model);
-  TENUTO_ASSIGN(const auto executor, OpenExecutor(config, 2, paths.cache));
+  // Where the store has no cache of content hashes yet, none is made.
+  const std::string cache = OpenDirForReading(paths.cache) ? paths.cache : "";
+  TENUTO_ASSIGN(const auto executor, OpenExecutor(config, 3, cache));
   return VerifySession(*executor, *log, *payloads, key,
                        [](const std::string& what) { fmt::print(stderr, "{}\n", what); });
 }

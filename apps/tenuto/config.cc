@@ -3,9 +3,9 @@
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
 #include <fstream>
 
+#include "io/os_error.h"
 #include "store_layout.h"
 
 // Errors as values: no exception may cross a file. The library's assertions fail on some malformed
@@ -167,10 +167,9 @@ Status ReadWholeFile(const std::string& path, std::string& text) {
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
-    const Code code = errno == ENOENT   ? Code::kNotFound
-                      : errno == EACCES ? Code::kDenied
-                                        : Code::kIo;
-    return Error(code, "can't read the configuration file " + path + ": " + std::strerror(errno));
+    const int number = errno;
+    return Error(OsErrorCode(number),
+                 "can't read the configuration file " + path + ": " + OsErrorText(number));
   }
   text.resize(kFileBytesMax + 1);
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
@@ -313,6 +312,9 @@ Status CheckConfig(const ServeConfig& config) {
                    "only 127.0.0.1, ::1 and localhost are allowed");
   for (const char c : config.api_key)
     if (c == ' ') return Invalid("--api-key: a key with a space can't be sent in a header");
+  if (config.window_low >= config.window_high)
+    return Invalid("--window-low " + std::to_string(config.window_low) +
+                   " must be below --window-high " + std::to_string(config.window_high));
   if (config.ctx_size > 0 && config.window > config.ctx_size)
     return Invalid("--window " + std::to_string(config.window) + " is more than --ctx-size " +
                    std::to_string(config.ctx_size) + " holds");

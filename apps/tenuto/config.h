@@ -42,6 +42,9 @@ struct ServeConfig {
   // Engine.
   int32_t ctx_size = 0;
   int32_t window = 0;
+  int32_t window_high = 90;  // percent
+  int32_t window_low = 55;   // percent
+  int32_t answer_tokens = 0;
   int32_t parallel = 8;
   int32_t resident_tokens = 0;
   int32_t threads = 0;

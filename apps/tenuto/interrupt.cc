@@ -2,21 +2,25 @@
 
 #include <fcntl.h>
 #include <poll.h>
-#include <signal.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <cstring>
+#include <csignal>
+#include <utility>
+
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
 
 // A signal handler can reach nothing but a global.
+// NOLINTBEGIN(cppcoreguidelines-avoid-non-const-global-variables): see above.
 std::atomic<int> g_write_end{-1};
 struct sigaction g_previous {};
+// NOLINTEND(cppcoreguidelines-avoid-non-const-global-variables)
 
 void Handle(int) {
   const int saved = errno;
@@ -28,7 +32,7 @@ void Handle(int) {
 }
 
 Error OsFailure(const char* what) {
-  return Error(Code::kIo, std::string(what) + ": " + std::strerror(errno));
+  return Error(Code::kIo, std::string(what) + ": " + OsErrorText(errno));
 }
 
 // Waits until one of them can be read or is closed. False: only an error that goes away.
@@ -42,18 +46,18 @@ pollfd Readable(int descriptor) {
 
 }  // namespace
 
-Interrupts::Interrupts(int read_end, int write_end) : read_end_(read_end), write_end_(write_end) {}
+Interrupts::Interrupts(Fd read_end, Fd write_end)
+    : read_end_(std::move(read_end)), write_end_(std::move(write_end)) {}
 
 Result<std::unique_ptr<Interrupts>> Interrupts::Open() {
   std::array<int, 2> ends{};
   if (::pipe2(ends.data(), O_NONBLOCK | O_CLOEXEC) != 0) return OsFailure("make a pipe");
+  Fd read_end(ends[0]), write_end(ends[1]);
   int none = -1;
-  if (!g_write_end.compare_exchange_strong(none, ends[1])) {
-    ::close(ends[0]);
-    ::close(ends[1]);
+  if (!g_write_end.compare_exchange_strong(none, write_end.get()))
     return Error(Code::kConflict, "interrupts are taken over already");
-  }
-  auto interrupts = std::unique_ptr<Interrupts>(new Interrupts(ends[0], ends[1]));
+  auto interrupts =
+      std::unique_ptr<Interrupts>(new Interrupts(std::move(read_end), std::move(write_end)));
   struct sigaction action {};
   action.sa_handler = Handle;
   if (::sigaction(SIGINT, &action, &g_previous) != 0) return OsFailure("take over SIGINT");
@@ -63,23 +67,21 @@ Result<std::unique_ptr<Interrupts>> Interrupts::Open() {
 Interrupts::~Interrupts() {
   ::sigaction(SIGINT, &g_previous, nullptr);
   g_write_end.store(-1);
-  ::close(read_end_);
-  ::close(write_end_);
 }
 
 bool Interrupts::Take() {
   std::array<char, 64> bytes{};
   bool any = false;
-  while (::read(read_end_, bytes.data(), bytes.size()) > 0)
+  while (::read(read_end_.get(), bytes.data(), bytes.size()) > 0)
     any = true;
   return any;
 }
 
 OnInterrupt::OnInterrupt(Interrupts* interrupts, std::function<void()> action) {
   if (interrupts == nullptr) return;
-  wake_ = ::eventfd(0, EFD_CLOEXEC);
-  if (wake_ < 0) return;  // Ctrl-C then takes effect after the answer
-  thread_ = std::thread([interrupts, wake = wake_, action = std::move(action)] {
+  wake_ = Fd(::eventfd(0, EFD_CLOEXEC));
+  if (wake_.get() < 0) return;  // Ctrl-C then takes effect after the answer
+  thread_ = std::thread([interrupts, wake = wake_.get(), action = std::move(action)] {
     std::array<pollfd, 2> entries = {Readable(interrupts->descriptor()), Readable(wake)};
     while (!WaitReadable(entries)) {
     }
@@ -88,11 +90,10 @@ OnInterrupt::OnInterrupt(Interrupts* interrupts, std::function<void()> action) {
 }
 
 OnInterrupt::~OnInterrupt() {
-  if (wake_ < 0) return;
+  if (wake_.get() < 0) return;
   const uint64_t one = 1;
-  [[maybe_unused]] const ssize_t written = ::write(wake_, &one, sizeof one);
+  [[maybe_unused]] const ssize_t written = ::write(wake_.get(), &one, sizeof one);
   thread_.join();
-  ::close(wake_);
 }
 
 bool LineReader::TakeLine(std::string& line) {

@@ -8,6 +8,7 @@
 #include <thread>
 
 #include "base/result.h"
+#include "io/fd.h"
 
 namespace tenuto {
 
@@ -19,14 +20,14 @@ class Interrupts {
   Interrupts(const Interrupts&) = delete;
   Interrupts& operator=(const Interrupts&) = delete;
 
-  int descriptor() const { return read_end_; }  // readable once an interrupt came
+  int descriptor() const { return read_end_.get(); }  // readable once an interrupt came
   // Forgets what came so far; true if anything did.
   bool Take();
 
  private:
-  Interrupts(int read_end, int write_end);
-  int read_end_;
-  int write_end_;
+  Interrupts(Fd read_end, Fd write_end);
+  Fd read_end_;
+  Fd write_end_;
 };
 
 // Calls `action` once, on a thread of its own, if an interrupt comes while the object lives. Null
@@ -39,7 +40,7 @@ class OnInterrupt {
   OnInterrupt& operator=(const OnInterrupt&) = delete;
 
  private:
-  int wake_ = -1;  // eventfd that ends the thread
+  Fd wake_;  // eventfd that ends the thread
   std::thread thread_;
 };
 

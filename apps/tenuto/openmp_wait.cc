@@ -15,8 +15,10 @@ constexpr const char* kSpins = "1000";
 }  // namespace
 
 void SpinBriefly(char** argv) {
+  // NOLINTBEGIN(concurrency-mt-unsafe): the first thing that main() does.
   if (std::getenv(kSpinCount) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (setenv(kSpinCount, kSpins, 1) != 0) return;
+  // NOLINTEND(concurrency-mt-unsafe)
   execv("/proc/self/exe", argv);
 }
 

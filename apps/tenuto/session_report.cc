@@ -1,6 +1,7 @@
 #include "session_report.h"
 
 #include "human_text.h"
+#include "serve/answers/sessions.h"
 #include "serve/json/writer.h"
 #include "session/items.h"
 
@@ -18,24 +19,9 @@ Result<std::vector<ChatMessage>> ItemsOf(const TurnRow& turn) {
   return all;
 }
 
-void WriteId(JsonWriter& json, std::string_view name, const TurnId& id) {
-  json.Key(name);
-  if (id.empty()) {
-    json.Null();
-  } else {
-    json.String(id.value);
-  }
-}
-
-// The names of /v1/sessions, less what only a running server knows.
+// As /v1/sessions says it, less what only a running server knows.
 void WriteSession(JsonWriter& json, const StoredSession& session) {
-  const SessionRow& row = session.row;
-  json.Field("id", row.key.Short()).Field("object", "session").Field("tenant", row.key.tenant);
-  json.Field("user", row.key.user).Field("agent", row.key.agent);
-  json.Field("created_at", row.created_unix_ms / 1000)
-      .Field("updated_at", row.updated_unix_ms / 1000);
-  json.Field("turns", row.turns).Field("tokens", row.tokens);
-  WriteId(json, "head", row.head);
+  WriteSessionFields(json, session.row);
   json.Key("kv").BeginObject().Field("stored_bytes", session.kv_bytes).EndObject();
 }
 
@@ -112,7 +98,7 @@ Result<std::string> SessionJson(const StoredSession& session, const std::vector<
   json.Key("data").BeginArray();
   for (const TurnRow& turn : turns) {
     json.BeginObject().Field("id", turn.id.value).Field("object", "turn");
-    WriteId(json, "parent", turn.parent);
+    WriteTurnId(json, "parent", turn.parent);
     json.Field("finish_reason", turn.finish_reason).Field("incomplete", turn.incomplete);
     json.Field("prompt_tokens", uint64_t{turn.prompt.size()});
     json.Field("completion_tokens", uint64_t{turn.answer.size()});

@@ -7,9 +7,11 @@
 #include <array>
 #include <cerrno>
 #include <charconv>
-#include <cstring>
 #include <optional>
 #include <span>
+
+#include "io/fd.h"
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
@@ -97,8 +99,7 @@ Status CheckFolder(const FolderState& state, const std::string& path, bool& fres
 }
 
 Error OpenError(const std::string& path, int number) {
-  const Code code = number == EACCES || number == EPERM ? Code::kDenied : Code::kIo;
-  return Error(code, "can't read " + path + ": " + std::strerror(number));
+  return Error(OsErrorCode(number), "can't read " + path + ": " + OsErrorText(number));
 }
 
 }  // namespace
@@ -176,9 +177,8 @@ Result<WritableStore> OpenStoreForWriting(const std::string& path) {
 
 Result<StorePaths> OpenStoreForReading(const std::string& path) {
   StorePaths paths = StorePathsOf(path);
-  // Not through io/: its OpenDir makes the folder and wants to write, and a reader must do neither.
-  const int descriptor = ::open(paths.format.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW);
-  if (descriptor < 0) {
+  const Fd file(::open(paths.format.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() < 0) {
     const int number = errno;
     if (number != ENOENT && number != ENOTDIR) return OpenError(paths.format, number);
     struct stat info {};
@@ -190,10 +190,8 @@ Result<StorePaths> OpenStoreForReading(const std::string& path) {
                                       "; 'tenuto serve' makes one, --store names another");
   }
   std::array<char, kFormatBytesMax> bytes{};
-  const ssize_t count = ::pread(descriptor, bytes.data(), bytes.size(), 0);
-  const int number = errno;
-  ::close(descriptor);
-  if (count < 0) return OpenError(paths.format, number);
+  const ssize_t count = ::pread(file.get(), bytes.data(), bytes.size(), 0);
+  if (count < 0) return OpenError(paths.format, errno);
   TENUTO_TRY(CheckStoreFormat({bytes.data(), static_cast<size_t>(count)}, paths.root));
   return paths;
 }

@@ -121,7 +121,7 @@ def histories(setup, lengths):
     shutil.rmtree(probe)
     made = {}
     for tokens in lengths:
-        key = f"{fingerprint}/{tokens}/{setup.cells}/{setup.ubatch}/1"
+        key = f"{fingerprint}/{tokens}/{setup.cells}/{setup.ubatch}/2"
         name = f"history-{tokens}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
         folder = setup.cache / name
         if setup.fresh:

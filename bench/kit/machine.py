@@ -106,6 +106,7 @@ class Setup:
         return [
             *("-c", str(self.cells), "--window", str(self.cells), "-np", str(self.parallel)),
             *("-ub", str(self.ubatch), "-t", str(self.threads), "-fa", self.flash),
+            *("--window-high", "100"),  # the longest history is not to be cut
         ]
 
     @property

@@ -1,4 +1,5 @@
-// The identifiers that every layer speaks, and the one parser of a session's name.
+// The identifiers that every layer speaks, and the one parser of a session's name. Plain values and
+// pure functions.
 #pragma once
 
 #include <compare>

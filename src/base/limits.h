@@ -1,5 +1,6 @@
-// Every limit of the program as one named number with its unit. A limit that is a setting has its
-// default here.
+// The limits that a client or an operator can run into, or that more than one file must agree on:
+// each one named number with its unit. A limit that is a setting has its default here. What bounds
+// one file's inner workings stays in that file.
 #pragma once
 
 #include <cstddef>
@@ -26,6 +27,7 @@ inline constexpr size_t kStopStringBytesMax = 1024;
 inline constexpr size_t kLogitBiasMax = 1024;
 inline constexpr size_t kIdempotencyKeyBytesMax = 255;
 inline constexpr size_t kConnectionsMax = 4096;
+inline constexpr size_t kDetokenizeTokensMax = size_t{256} * 1024;
 
 // Engine.
 inline constexpr int32_t kSequencesMax = 256;  // libllama's own ceiling

@@ -12,6 +12,8 @@
 #include <iterator>
 #include <memory>
 
+#include "base/utf8.h"
+
 namespace tenuto {
 namespace {
 
@@ -20,31 +22,6 @@ namespace {
 std::atomic<LogLevel> g_level{LogLevel::kInfo};
 // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): see above.
 std::atomic<LogFormat> g_format{LogFormat::kJson};
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";  // U+FFFD
-
-// The length of the well-formed UTF-8 sequence at the front of `text`, 0 when there is none, and
-// its code point. Overlong forms, surrogates and values past U+10FFFF are not well-formed.
-size_t DecodeUtf8(std::string_view text, uint32_t& code_point) {
-  const auto byte = [&](size_t i) { return static_cast<unsigned char>(text[i]); };
-  const unsigned char lead = byte(0);
-  if (lead < 0x80) {
-    code_point = lead;
-    return 1;
-  }
-  const size_t length = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
-  if (lead < 0xC2 || lead > 0xF4 || text.size() < length) return 0;
-  uint32_t value = lead & (0x7Fu >> length);
-  for (size_t i = 1; i < length; ++i) {
-    if ((byte(i) & 0xC0) != 0x80) return 0;
-    value = value << 6 | (byte(i) & 0x3Fu);
-  }
-  static constexpr std::array<uint32_t, 5> kSmallest = {0, 0, 0x80, 0x800, 0x10000};
-  if (value < kSmallest[length] || value > 0x10FFFF || (value >= 0xD800 && value < 0xE000))
-    return 0;
-  code_point = value;
-  return length;
-}
 
 // What a terminal or a line reader could act on: C0, DEL, C1 (U+009B starts escape sequences), line
 // separators.
@@ -55,13 +32,13 @@ bool MustEscape(uint32_t code_point) {
 
 void AppendEscaped(std::string& out, std::string_view text) {
   while (!text.empty()) {
-    uint32_t code_point = 0;
-    const size_t length = DecodeUtf8(text, code_point);
+    const size_t length = Utf8Length(text);
     if (length == 0) {
-      out += kReplacement;
+      out += kReplacementCharacter;
       text.remove_prefix(1);
       continue;
     }
+    const uint32_t code_point = CodePointOf(text.substr(0, length));
     switch (code_point) {
       case '"':
         out += "\\\"";
@@ -92,7 +69,7 @@ void AppendEscaped(std::string& out, std::string_view text) {
 std::string_view CutField(std::string_view text) {
   if (text.size() <= kLogFieldBytesMax) return text;
   size_t end = kLogFieldBytesMax;
-  while (end > kLogFieldBytesMax - 4 && (static_cast<unsigned char>(text[end]) & 0xC0) == 0x80)
+  while (end > kLogFieldBytesMax - 4 && IsUtf8Continuation(text[end]))
     --end;
   return text.substr(0, end);
 }

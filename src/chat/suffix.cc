@@ -136,6 +136,42 @@ Error Refused(Error error, std::span<const ChatMessage> messages) {
                                RoleList(messages));
 }
 
+// The messages, led by the template's own system prompt where they have none.
+std::vector<ChatMessage> WithSystem(std::span<const ChatMessage> messages,
+                                    const std::string& default_system) {
+  std::vector<ChatMessage> all(messages.begin(), messages.end());
+  const bool has_system = std::any_of(
+      all.begin(), all.end(), [](const ChatMessage& message) { return message.role == "system"; });
+  if (!has_system && !default_system.empty())
+    all.insert(all.begin(), ChatMessage{"system", default_system, ""});
+  return all;
+}
+
+Error LosesAnswers() {
+  return Error(Code::kInvalid,
+               "the chat template loses or rewrites an earlier answer's text, so a conversation "
+               "can't be continued with it; choose another with --chat-template");
+}
+
+std::vector<ChatMessage> PastMessages() {
+  return {{"user", "x", ""}, {"assistant", std::string(kSentinel), ""}};
+}
+
+// A question and its answer as the template prints them, and where the answer's text ends.
+struct Past {
+  std::string text;
+  size_t cut = 0;
+};
+
+Result<Past> RenderPast(const RenderChat& render) {
+  const std::vector<ChatMessage> messages = PastMessages();
+  auto text = render(messages, false);
+  if (!text) return Refused(std::move(text).error(), messages);
+  const size_t answer = text->find(kSentinel);
+  if (answer == std::string::npos) return LosesAnswers();
+  return Past{std::move(*text), answer + kSentinel.size()};
+}
+
 std::vector<TokenId> ControlTokens(std::span<const TokenId> tokens,
                                    const IsControlToken& is_control) {
   std::vector<TokenId> result;
@@ -171,44 +207,47 @@ Result<std::vector<ChatSegment>> RenderFirstTurn(const RenderChat& render,
                                                  std::span<const ChatMessage> messages,
                                                  const std::string& default_system) {
   TENUTO_TRY(CheckRoles(messages));
-  std::vector<ChatMessage> all(messages.begin(), messages.end());
-  const bool has_system = std::any_of(
-      all.begin(), all.end(), [](const ChatMessage& message) { return message.role == "system"; });
-  if (!has_system && !default_system.empty()) {
-    all.insert(all.begin(), ChatMessage{"system", default_system, ""});
-  }
+  const std::vector<ChatMessage> all = WithSystem(messages, default_system);
   auto text = render(WithPlaceholders(all), true);
   if (!text) return Refused(std::move(text).error(), all);
   return Split(*text, all);
 }
 
+Result<std::vector<ChatSegment>> RenderSystem(const RenderChat& render,
+                                              std::span<const ChatMessage> messages,
+                                              const std::string& default_system) {
+  std::vector<ChatMessage> all = WithSystem(messages, default_system);
+  const auto first_other = std::find_if(
+      all.begin(), all.end(), [](const ChatMessage& message) { return message.role != "system"; });
+  all.erase(first_other, all.end());
+  if (all.empty()) return std::vector<ChatSegment>{};
+  auto text = render(WithPlaceholders(all), false);
+  if (!text) return Refused(std::move(text).error(), all);
+  return Split(*text, all);
+}
+
+Result<std::string> RenderClose(const RenderChat& render) {
+  TENUTO_ASSIGN(const Past past, RenderPast(render));
+  return past.text.substr(past.cut);
+}
+
 Result<std::vector<ChatSegment>> RenderNextTurn(const RenderChat& render,
                                                 std::span<const ChatMessage> messages) {
   TENUTO_TRY(CheckRoles(messages));
-  std::vector<ChatMessage> past = {{"user", "x", ""}, {"assistant", std::string(kSentinel), ""}};
-  auto before = render(past, false);
-  if (!before) return Refused(std::move(before).error(), past);
-
-  std::vector<ChatMessage> all = past;
+  TENUTO_ASSIGN(const Past past, RenderPast(render));
+  std::vector<ChatMessage> all = PastMessages();
   const std::vector<ChatMessage> fresh = WithPlaceholders(messages);
   all.insert(all.end(), fresh.begin(), fresh.end());
   auto after = render(all, true);
   if (!after) return Refused(std::move(after).error(), messages);
-
-  const size_t answer = before->find(kSentinel);
-  if (answer == std::string::npos || after->find(kSentinel) == std::string::npos) {
-    return Error(Code::kInvalid,
-                 "the chat template loses or rewrites an earlier answer's text, so a conversation "
-                 "can't be continued with it; choose another with --chat-template");
-  }
-  const size_t cut = answer + kSentinel.size();
-  if (before->compare(0, cut, *after, 0, std::min(cut, after->size())) != 0) {
+  if (after->find(kSentinel) == std::string::npos) return LosesAnswers();
+  if (past.text.compare(0, past.cut, *after, 0, std::min(past.cut, after->size())) != 0) {
     return Error(Code::kInvalid,
                  "the chat template changes what stands before an earlier answer when messages "
                  "follow it, so a conversation can't be continued with it; choose another with "
                  "--chat-template");
   }
-  return Split(std::string_view(*after).substr(cut), messages);
+  return Split(std::string_view(*after).substr(past.cut), messages);
 }
 
 std::string JoinSegments(std::span<const ChatSegment> segments) {

@@ -51,6 +51,17 @@ Result<std::vector<ChatSegment>> RenderFirstTurn(const RenderChat& render,
 Result<std::vector<ChatSegment>> RenderNextTurn(const RenderChat& render,
                                                 std::span<const ChatMessage> messages);
 
+// What a first turn begins with before its first message that is not a system item. Empty: there is
+// no system prompt. kInvalid: the template can't print a system prompt by itself (some put it into
+// the first user message).
+Result<std::vector<ChatSegment>> RenderSystem(const RenderChat& render,
+                                              std::span<const ChatMessage> messages,
+                                              const std::string& default_system);
+
+// What closes an answer when another message follows: the start of what RenderNextTurn gives.
+// Errors likewise.
+Result<std::string> RenderClose(const RenderChat& render);
+
 // All texts one after the other: what the template printed.
 std::string JoinSegments(std::span<const ChatSegment> segments);
 

@@ -1,4 +1,5 @@
-// SHA-256 over OpenSSL. Values are compared with ==: they are identities here, not secrets.
+// SHA-256 over OpenSSL. Values are compared with ==: they are identities here, not secrets. The
+// functions are pure; a Sha256 is thread-compatible: one thread at a time.
 #pragma once
 
 #include <array>

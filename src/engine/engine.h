@@ -51,8 +51,8 @@ class Engine {
   virtual void CopyPrefix(SeqId from, SeqId to, TokenPos end, StatusDone done) = 0;
 
   // A run could not get cells for its next token: called on the answer runner, at most once per
-  // step. The owner must truncate idle sequences or Preempt a run; the step is tried again after
-  // that.
+  // step, and not for a step before the owner's last Truncate. The owner must truncate idle
+  // sequences or Preempt a run; the step is tried again after that.
   virtual void SetPressureCallback(std::function<void(RunId starved)> callback) = 0;
 };
 

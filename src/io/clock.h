@@ -1,4 +1,5 @@
-// Time and randomness as seams, so that one seed can drive a whole run.
+// Time and randomness as seams, so that one seed can drive a whole run. The real ones are
+// thread-safe; the fakes (fake.h) belong to one thread.
 #pragma once
 
 #include <cstddef>
@@ -20,7 +21,7 @@ class Random {
   virtual void Fill(std::span<std::byte> out) = 0;  // cryptographic in production
 };
 
-Clock& SystemClock();    // thread-safe
-Random& SystemRandom();  // thread-safe, getrandom(2)
+Clock& SystemClock();
+Random& SystemRandom();  // getrandom(2)
 
 }  // namespace tenuto

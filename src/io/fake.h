@@ -38,16 +38,21 @@ class FakeClock : public Clock {
 
 // An in-memory disk. What was not synced is lost, wholly or in part, at Crash(); names too, until
 // Dir::Sync.
+//
 // - Data: each dirty 512-byte sector is kept or dropped by the seed; a write may be torn at a
-// sector. A dropped sector
-//   holds what was synced last, or zeros inside a file whose new size did survive.
+//   sector. A dropped sector holds what was synced last, or zeros inside a file whose new size did
+//   survive.
+//
 // - Names: a new file may vanish even if its data was synced, a removed one may come back, until
-// Dir::Sync. Folders made
-//   by Sub are durable at once, as in OpenDir's.
+//   Dir::Sync. Folders made by Sub are durable at once, as in OpenDir's.
+//
 // - A Sync that fails loses data for ever: what it should have written is still read back, but no
-// later Sync writes it.
+//   later Sync writes it.
+//
 // - A WriteAt that fails leaves a drawn prefix of its bytes.
+//
 // Faults: every WriteAt, Sync, Create, Remove, Dir::Sync, ReadAt counts as one step.
+//
 // Thread-safe.
 class FakeDisk {
  public:

@@ -60,4 +60,8 @@ class Dir {
 // kDenied: not writable or no rights; kIo otherwise. Messages name the path and what to do.
 Result<std::unique_ptr<Dir>> OpenDir(const std::string& path);
 
+// An existing folder that nothing is changed in, for whoever holds no lock: Create, OpenWrite,
+// Remove, Lock and Sync are kDenied, and Sub makes nothing (kNotFound). kNotFound, kDenied, kIo.
+Result<std::unique_ptr<Dir>> OpenDirForReading(const std::string& path);
+
 }  // namespace tenuto

@@ -17,6 +17,7 @@
 #include <tuple>
 #include <utility>
 
+#include "io/fd.h"
 #include "io/file.h"
 #include "io/name.h"
 #include "io/os_error.h"
@@ -25,26 +26,6 @@ namespace tenuto {
 namespace {
 
 constexpr size_t kPartsPerCall = 64;  // well below IOV_MAX; bounds the copy on the stack
-
-class Fd {
- public:
-  explicit Fd(int fd) : fd_(fd) {}
-  ~Fd() {
-    if (fd_ >= 0) close(fd_);
-  }
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  Fd(const Fd&) = delete;
-  Fd& operator=(const Fd&) = delete;
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
 
 // Runs a call that may be interrupted before it did anything.
 template <typename Call>
@@ -143,22 +124,28 @@ class PosixFile final : public File {
   std::string path_;
 };
 
+enum class Access : uint8_t { kWrite, kReadOnly };
+
 class PosixDir final : public Dir {
  public:
-  PosixDir(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  PosixDir(Fd fd, std::string path, Access access)
+      : fd_(std::move(fd)), path_(std::move(path)), access_(access) {}
 
   Result<std::unique_ptr<File>> OpenRead(std::string_view name) override {
     return OpenFile("open", name, O_RDONLY);
   }
   Result<std::unique_ptr<File>> Create(std::string_view name) override {
+    TENUTO_TRY(CheckWritable("create", name));
     return OpenFile("create", name, O_RDWR | O_CREAT | O_EXCL);
   }
   Result<std::unique_ptr<File>> OpenWrite(std::string_view name) override {
+    TENUTO_TRY(CheckWritable("open for writing", name));
     return OpenFile("open for writing", name, O_RDWR);
   }
 
   Status Remove(std::string_view name) override {
     TENUTO_TRY(CheckFileName(name));
+    TENUTO_TRY(CheckWritable("remove", name));
     const std::string text(name);
     if (unlinkat(fd_.get(), text.c_str(), 0) != 0) return OsError("remove", PathOf(name), errno);
     return Ok();
@@ -171,6 +158,7 @@ class PosixDir final : public Dir {
   }
 
   Status Sync() override {
+    TENUTO_TRY(CheckWritable("sync", "."));
     if (fsync(fd_.get()) != 0) return OsError("sync folder", path_, errno);
     return Ok();
   }
@@ -181,6 +169,12 @@ class PosixDir final : public Dir {
 
  private:
   std::string PathOf(std::string_view name) const { return path_ + "/" + std::string(name); }
+
+  Status CheckWritable(const char* verb, std::string_view name) const {
+    if (access_ == Access::kWrite) return Ok();
+    return Error(Code::kDenied, std::string(verb) + " " + PathOf(name) +
+                                    ": the folder was opened for reading only");
+  }
 
   // The descriptor of a regular file.
   Result<Fd> OpenFd(const char* verb, std::string_view name, int flags) {
@@ -206,6 +200,7 @@ class PosixDir final : public Dir {
 
   Fd fd_;
   std::string path_;
+  Access access_;
 };
 
 Result<bool> IsRegular(int folder, const dirent& entry, const std::string& path) {
@@ -250,14 +245,14 @@ Result<std::unique_ptr<Dir>> PosixDir::Sub(std::string_view name) {
     return Retry([&] { return openat(fd_.get(), text.c_str(), kFolderFlags | O_NOFOLLOW); });
   };
   Fd fd(open_it());
-  if (fd.get() < 0 && errno == ENOENT) {
+  if (fd.get() < 0 && errno == ENOENT && access_ == Access::kWrite) {
     if (mkdirat(fd_.get(), text.c_str(), 0700) != 0 && errno != EEXIST)
       return OsError("make folder", PathOf(name), errno);
     TENUTO_TRY(Sync());
     fd = Fd(open_it());
   }
   if (fd.get() < 0) return OsError("open folder", PathOf(name), errno);
-  return std::unique_ptr<Dir>(std::make_unique<PosixDir>(std::move(fd), PathOf(name)));
+  return std::unique_ptr<Dir>(std::make_unique<PosixDir>(std::move(fd), PathOf(name), access_));
 }
 
 // The process id in a lock file, or 0 when it can't be read: another may be about to write it.
@@ -270,6 +265,7 @@ int64_t HolderOf(int fd) {
 }
 
 Result<std::unique_ptr<File>> PosixDir::Lock(std::string_view name) {
+  TENUTO_TRY(CheckWritable("lock", name));
   TENUTO_ASSIGN(Fd fd, OpenFd("open lock", name, O_RDWR | O_CREAT));
   if (Retry([&] { return flock(fd.get(), LOCK_EX | LOCK_NB); }) != 0) {
     if (errno != EWOULDBLOCK) return OsError("lock", PathOf(name), errno);
@@ -319,24 +315,40 @@ std::string TidyPath(const std::string& path) {
   return tidy;
 }
 
-}  // namespace
-
-Result<std::unique_ptr<Dir>> OpenDir(const std::string& path) {
+Status CheckPath(const std::string& path) {
   if (path.empty()) return Error(Code::kInvalid, "open folder: the path is empty");
   if (path.find('\0') != std::string::npos)
     return Error(Code::kInvalid, "open folder: the path holds a zero byte");
+  return Ok();
+}
+
+Fd OpenFolder(const std::string& path) {
+  return Fd(Retry([&] { return open(path.c_str(), kFolderFlags); }));
+}
+
+}  // namespace
+
+Result<std::unique_ptr<Dir>> OpenDir(const std::string& path) {
+  TENUTO_TRY(CheckPath(path));
   const std::string tidy = TidyPath(path);
-  const auto open_it = [&] { return Retry([&] { return open(tidy.c_str(), kFolderFlags); }); };
-  Fd fd(open_it());
+  Fd fd = OpenFolder(tidy);
   if (fd.get() < 0 && errno == ENOENT) {
     TENUTO_TRY(MakeFolders(tidy));
-    fd = Fd(open_it());
+    fd = OpenFolder(tidy);
   }
   if (fd.get() < 0) return OsError("open folder", tidy, errno);
   // Said now, with the folder's name, instead of at the first turn.
   if (faccessat(fd.get(), ".", W_OK | X_OK, AT_EACCESS) != 0)
     return OsError("open folder for writing", tidy, errno);
-  return std::unique_ptr<Dir>(std::make_unique<PosixDir>(std::move(fd), tidy));
+  return std::unique_ptr<Dir>(std::make_unique<PosixDir>(std::move(fd), tidy, Access::kWrite));
+}
+
+Result<std::unique_ptr<Dir>> OpenDirForReading(const std::string& path) {
+  TENUTO_TRY(CheckPath(path));
+  const std::string tidy = TidyPath(path);
+  Fd fd = OpenFolder(tidy);
+  if (fd.get() < 0) return OsError("open folder", tidy, errno);
+  return std::unique_ptr<Dir>(std::make_unique<PosixDir>(std::move(fd), tidy, Access::kReadOnly));
 }
 
 }  // namespace tenuto

@@ -254,5 +254,30 @@ TEST(SystemRandom, FillsEveryByteAnew) {
   EXPECT_EQ(std::count(seen.begin(), seen.end(), true), 256);
 }
 
+TEST(PosixFile, AFolderForReadingIsNotChanged) {
+  const TempDir folder;
+  EXPECT_EQ(OpenDirForReading(folder.path() + "/none").error().code(), Code::kNotFound);
+  EXPECT_EQ(OpenDirForReading("").error().code(), Code::kInvalid);
+  {
+    const auto writer = OpenDir(folder.path()).value();
+    ASSERT_TRUE(writer->Create("a").ok());
+    ASSERT_TRUE(writer->Sub("sub").value()->Create("b").ok());
+  }
+  const auto dir = OpenDirForReading(folder.path()).value();
+  EXPECT_EQ(dir->List().value(), std::vector<std::string>{"a"});
+  EXPECT_TRUE(dir->OpenRead("a").ok());
+  const auto sub = dir->Sub("sub").value();
+  EXPECT_TRUE(sub->OpenRead("b").ok());
+  EXPECT_EQ(dir->Sub("none").error().code(), Code::kNotFound);
+  for (Dir* each : {dir.get(), sub.get()}) {
+    EXPECT_EQ(each->Create("c").error().code(), Code::kDenied);
+    EXPECT_EQ(each->OpenWrite("a").error().code(), Code::kDenied);
+    EXPECT_EQ(each->Remove("a").error().code(), Code::kDenied);
+    EXPECT_EQ(each->Lock("lock").error().code(), Code::kDenied);
+    EXPECT_EQ(each->Sync().error().code(), Code::kDenied);
+  }
+  EXPECT_EQ(dir->List().value(), std::vector<std::string>{"a"});
+}
+
 }  // namespace
 }  // namespace tenuto

@@ -41,12 +41,20 @@ Verdict Judge(int number) {
 
 }  // namespace
 
-Error OsError(std::string_view verb, const std::string& path, int number) {
+Code OsErrorCode(int number) {
+  return Judge(number).code;
+}
+
+std::string OsErrorText(int number) {
   std::array<char, 128> buffer{};
-  // The GNU form: returns the text, which need not be in the buffer. Thread-safe, unlike strerror.
-  const char* text = strerror_r(number, buffer.data(), buffer.size());
+  // The GNU form: returns the text, which need not be in the buffer.
+  return strerror_r(number, buffer.data(), buffer.size());
+}
+
+Error OsError(std::string_view verb, const std::string& path, int number) {
   const Verdict verdict = Judge(number);
-  return Error(verdict.code, std::string(verb) + " " + path + ": " + text + verdict.advice);
+  return Error(verdict.code,
+               std::string(verb) + " " + path + ": " + OsErrorText(number) + verdict.advice);
 }
 
 }  // namespace tenuto

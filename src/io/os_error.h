@@ -14,4 +14,8 @@ namespace tenuto {
 // kConflict; everything else kIo.
 Error OsError(std::string_view verb, const std::string& path, int number);
 
+// The two halves, for messages that are put together otherwise. Thread-safe, unlike strerror.
+Code OsErrorCode(int number);
+std::string OsErrorText(int number);  // "No space left on device"
+
 }  // namespace tenuto

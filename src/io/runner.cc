@@ -26,11 +26,14 @@ int64_t NowNs() {
 }  // namespace
 
 // The queue and the timers behind both runners. Each thread holds a share, so that an owner may
-// vanish on one of them. 1 No lock is held while a task runs or is destroyed: both may call back
-// in. 2 A timer's task stays in timers_ until the moment it runs; the queue holds its id alone. So
-// a Cancel that comes
-//   after the timer was due, but before its turn, still stops it.
-// 3 A thread that waits knows the earliest timer: whoever makes an earlier one wakes all.
+// vanish on one of them.
+//
+// 1. No lock is held while a task runs or is destroyed: both may call back in.
+//
+// 2. A timer's task stays in timers_ until the moment it runs; the queue holds its id alone. So a
+//    Cancel that comes after the timer was due, but before its turn, still stops it.
+//
+// 3. A thread that waits knows the earliest timer: whoever makes an earlier one wakes all.
 class RunnerCore {
  public:
   static std::shared_ptr<RunnerCore> Start(std::string name, int threads) {

@@ -22,7 +22,8 @@ class MemoryPayloadStore : public PayloadStore {
   Status Read(const PayloadLocation& location, std::span<std::byte> out) override;
   Status Remove(PayloadFileId file) override;
   Result<std::vector<PayloadFileId>> List() override;
-  Status Health() override;
+  // Why appends are refused, or Ok.
+  Status Health();
 
   // The next append fails: kExhausted closes its file, kIo is a failed sync, after which all
   // appends fail.

@@ -40,8 +40,6 @@ class PayloadStore {
   // Unlinks. A reader that has the file open keeps it. kNotFound is not an error here.
   virtual Status Remove(PayloadFileId file) = 0;
   virtual Result<std::vector<PayloadFileId>> List() = 0;
-  // Why appends are refused, or Ok.
-  virtual Status Health() = 0;
 };
 
 }  // namespace tenuto

@@ -49,6 +49,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
   std::map<uint64_t, TurnPtr> running;
   uint64_t admissions = 0;
   bool starved = false;  // a running turn waits for cells and nothing could be done when it said so
+  TurnPtr preempting;    // asked to leave the engine, and not off it yet
   bool hold_back =
       false;  // what was preempted waits until a turn has ended: it would only take the cells back
   bool stopping = false;
@@ -70,6 +71,7 @@ void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink)
   turn->submitted_ns = sessions.context().clock.MonotonicNs();
   turns.emplace(ticket, turn);
   queued_gauge.Set(static_cast<int64_t>(turns.size() - running.size()));
+  sessions.SetIdle(false);
   sessions.Begin(turn);
 }
 
@@ -82,6 +84,11 @@ void Service::State::Cancel(uint64_t ticket) {
 }
 
 void Service::State::Ready(const TurnPtr& turn, bool preempted) {
+  if (preempted && turn == preempting) {
+    preempting = nullptr;
+    // Its cells are on their way: who still has none after that says so again.
+    starved = false;
+  }
   if (turn->phase == TurnPhase::kDone) return;
   if (preempted) {
     running.erase(turn->id);
@@ -103,8 +110,10 @@ void Service::State::Finished(const TurnPtr& turn) {
   turns.erase(turn->id);
   running.erase(turn->id);
   std::erase(ready, turn);
+  if (turn == preempting) preempting = nullptr;  // it ended before it could be taken off
   hold_back = false;
   Room();
+  sessions.SetIdle(turns.empty() && !stopping);
   CheckStopped();
 }
 
@@ -131,9 +140,11 @@ void Service::State::Pump() {
 }
 
 // A running turn has no cells for its next token. Idle sequences go first; then the turn that was
-// admitted last, unless it is the only one.
+// admitted last, unless it is the only one. One turn at a time: the next is asked to leave only
+// when the last one's cells did not do.
 void Service::State::RelievePressure() {
-  starved = false;
+  starved = preempting != nullptr;
+  if (starved) return;
   if (sessions.residency().EvictOldestIdle()) return;
   TurnPtr youngest;
   int32_t candidates = 0;
@@ -147,6 +158,7 @@ void Service::State::RelievePressure() {
     starved = true;
     return;
   }
+  preempting = youngest;
   sessions.Preempt(youngest);
 }
 
@@ -199,6 +211,10 @@ int32_t Service::window_tokens() const {
   return state_->sessions.context().settings.window_tokens;
 }
 
+int32_t Service::turns_running_max() const {
+  return state_->settings.turns_running_max;
+}
+
 Result<std::vector<TokenId>> Service::Tokenize(std::string_view text, bool add_special,
                                                bool parse_special) const {
   return state_->sessions.context().engine.Tokenize(text, add_special, parse_special);
@@ -243,19 +259,6 @@ void Service::GetTurns(SessionKey key, std::function<void(Result<std::vector<Tur
 void Service::DeleteSession(SessionKey key, std::function<void(Status)> done) {
   state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
     state->sessions.Delete(key, done);
-  });
-}
-
-void Service::GetLoad(std::function<void(Load)> done) {
-  state_->core.Post([state = state_, done = std::move(done)] {
-    Load load;
-    load.running = static_cast<int32_t>(state->running.size());
-    load.queued = static_cast<int32_t>(state->turns.size() - state->running.size());
-    load.sessions_resident = state->sessions.resident_sessions();
-    load.cells_used = state->sessions.residency().cells_promised();
-    load.cells_total = state->sessions.context().engine.info().cells;
-    load.stopping = state->stopping;
-    done(load);
   });
 }
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/ids.h"
+#include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "chat/message.h"
@@ -23,8 +24,8 @@ namespace tenuto {
 class SessionManager;
 
 struct ServiceSettings {
-  int32_t turns_running_max = 8;   // -np
-  size_t turns_queued_max = 1024;  // more: kExhausted at once
+  int32_t turns_running_max = 8;            // -np
+  size_t turns_queued_max = kTurnQueueMax;  // more: kExhausted at once
 };
 
 // Names a submitted turn, for Cancel.
@@ -38,7 +39,8 @@ class Service {
   ~Service();
 
   const EngineInfo& engine_info() const;
-  int32_t window_tokens() const;  // most tokens of one session
+  int32_t window_tokens() const;      // most tokens of one session
+  int32_t turns_running_max() const;  // turns that run at once
 
   // Any thread, blocking, for /tokenize, /detokenize and the like.
   Result<std::vector<TokenId>> Tokenize(std::string_view text, bool add_special,
@@ -57,16 +59,6 @@ class Service {
   void GetTurns(SessionKey key, std::function<void(Result<std::vector<TurnRow>>)> done);
   // kConflict while a turn of it runs.
   void DeleteSession(SessionKey key, std::function<void(Status)> done);
-
-  struct Load {
-    int32_t running = 0;
-    int32_t queued = 0;
-    int32_t sessions_resident = 0;
-    int32_t cells_used = 0;
-    int32_t cells_total = 0;
-    bool stopping = false;
-  };
-  void GetLoad(std::function<void(Load)> done);
 
   // Refuses new turns (kUnavailable), ends running ones at a token boundary, commits them, waits
   // for exports; then `done`. Streams get their last chunk before it.

@@ -41,7 +41,7 @@ App::App(ServeSettings settings_in, Service& service_in, Metrics& metrics_in)
 void App::Reply(const ExchangePtr& exchange, std::string_view route, HttpResponse response) {
   Count(route, response.status);
   response.headers.push_back({"X-Request-Id", RequestIdOf(exchange->request())});
-  exchange->Reply(std::move(response));
+  exchange->Reply(response);
 }
 
 void App::ReplyError(const ExchangePtr& exchange, std::string_view route, const Error& error) {
@@ -52,9 +52,12 @@ void App::Count(std::string_view route, int status) {
   // No braces inside a label: simple readers of the text take the first '}' for its end.
   std::string name(route.empty() ? "none" : route);
   if (const size_t at = name.find("{id}"); at != std::string::npos) name.replace(at, 4, ":id");
-  const std::string labels = "route=\"" + name + "\",status=\"" + std::to_string(status) + "\"";
+  const std::string labels =
+      MetricLabel("route", name) + "," + MetricLabel("status", std::to_string(status));
   metrics.GetCounter("tenuto_http_requests_total", "Answers by route and status", labels).Add();
-  Log(status >= 500 ? LogLevel::kWarn : LogLevel::kDebug, "http.answered",
+  // Whoever polls /health expects a 503 while the server comes or goes.
+  const bool warn = status >= 500 && route != kHealthPath;
+  Log(warn ? LogLevel::kWarn : LogLevel::kDebug, "http.answered",
       {{"route", route}, {"status", status}});
 }
 

@@ -21,6 +21,8 @@ namespace tenuto {
 
 class HttpListener;
 
+inline constexpr std::string_view kHealthPath = "/health";
+
 struct App {
   App(ServeSettings settings_in, Service& service_in, Metrics& metrics_in);
 

@@ -10,7 +10,7 @@ namespace tenuto {
 namespace {
 
 constexpr std::array kRoutes = {
-    Route{"GET", "/health", HandleHealth, true},
+    Route{"GET", kHealthPath, HandleHealth, true},
     Route{"GET", "/metrics", HandleMetrics},
     Route{"GET", "/props", HandleProps},
     Route{"GET", "/v1/models", HandleModels},

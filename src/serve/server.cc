@@ -28,7 +28,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(ServeSettings settings, Ser
   const AppPtr& app = state->app;
   HttpHandlers handlers;
   handlers.check = [app](const HttpRequest& head) { return CheckRequest(app, head); };
-  handlers.handle = [app](ExchangePtr exchange) { HandleRequest(app, exchange); };
+  handlers.handle = [app](const ExchangePtr& exchange) { HandleRequest(app, exchange); };
   handlers.refuse = [app](int status, std::string_view message) {
     HttpResponse response = ErrorResponse(status, message);
     response.headers.push_back({"X-Request-Id", RandomId("req_")});

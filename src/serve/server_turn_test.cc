@@ -1,34 +1,21 @@
 // Turns and sessions through the real server: bodies, streams, and clients that leave or don't
 // read.
+#include <pthread.h>
+
+#include <array>
+#include <mutex>
+#include <set>
 #include <string>
 #include <vector>
 
+#include "base/limits.h"
 #include "io/temp_dir.h"
-#include "serve/http/client.h"
-#include "serve/http/raw_client.h"
-#include "serve/testing.h"
+#include "serve/turn_testing.h"
 
 namespace tenuto {
 namespace {
 
 namespace json = boost::json;
-
-constexpr const char* kChat = "/v1/chat/completions";
-
-std::string ChatBody(const std::string& text, const std::string& more = "") {
-  return R"({"messages":[{"role":"user","content":")" + text + R"("}],"temperature":0)" + more +
-         "}";
-}
-
-// An answer that ends only when somebody ends it.
-TestServerOptions EndlessAnswers() {
-  TestServerOptions options;
-  options.model.window = 200'000;
-  options.model.cells = 200'000;
-  options.model.answer_tokens_min = 150'000;
-  options.model.answer_tokens_max = 190'000;
-  return options;
-}
 
 struct StreamEvents {
   std::vector<json::value> events;
@@ -64,18 +51,6 @@ StreamEvents ParseStream(const std::string& body) {
     }
   }
   return result;
-}
-
-// Asks until the session's last turn is there and incomplete. False: it never was.
-bool EndsIncomplete(const TestServer& server, const std::string& session) {
-  RawClient client(server.http->port());
-  for (int i = 0; i < 100'000; ++i) {
-    const RawResponse response = client.Get("/v1/sessions/" + session + "/turns");
-    if (response.status != 200) continue;
-    const json::array turns = response.Json().at("data").as_array();
-    if (!turns.empty()) return turns.back().at("incomplete").as_bool();
-  }
-  return false;
 }
 
 TEST(Turns, ChatWithAndWithoutStream) {
@@ -189,6 +164,37 @@ TEST(Turns, Tokenizer) {
   EXPECT_EQ(client.Post("/detokenize", R"({"tokens":[104,195,169]})").Json().at("content"),
             "h\u00e9");
   EXPECT_EQ(client.Post("/detokenize", R"({"tokens":[999]})").ErrorParam(), "tokens[0]");
+  const auto many = [](size_t count) {
+    std::string tokens = "97";
+    for (size_t i = 1; i < count; ++i)
+      tokens += ",97";
+    return R"({"tokens":[)" + tokens + "]}";
+  };
+  const RawResponse most = client.Post("/detokenize", many(kDetokenizeTokensMax));
+  EXPECT_EQ(most.Json().at("content").as_string().size(), kDetokenizeTokensMax);
+  const RawResponse too_many = client.Post("/detokenize", many(kDetokenizeTokensMax + 1));
+  EXPECT_EQ(too_many.status, 400);
+  EXPECT_EQ(too_many.ErrorParam(), "tokens");
+}
+
+// Megabytes of it take seconds: the loop serves other connections meanwhile.
+TEST(Turns, TheTokenizerRunsOnAThreadOfItsOwn) {
+  std::mutex mutex;
+  std::set<std::string> threads;
+  TestServerOptions options;
+  options.model.on_token_text = [&] {
+    std::array<char, 16> name{};
+    ::pthread_getname_np(::pthread_self(), name.data(), name.size());
+    const std::lock_guard<std::mutex> lock(mutex);
+    threads.insert(name.data());
+  };
+  TestServer server(options);
+  threads.clear();  // the executor looked at its vocabulary
+  RawClient client(server.http->port());
+  EXPECT_EQ(client.Post("/detokenize", R"({"tokens":[97]})").status, 200);
+  EXPECT_EQ(client.Post("/tokenize", R"({"content":"a","with_pieces":true})").status, 200);
+  const std::lock_guard<std::mutex> lock(mutex);
+  EXPECT_EQ(threads, std::set<std::string>{"http-work"});
 }
 
 TEST(Turns, ModelAndProps) {
@@ -197,7 +203,9 @@ TEST(Turns, ModelAndProps) {
   EXPECT_EQ(client.Get("/v1/models").Json().at("data").at(0).at("id"), "tiny");
   EXPECT_EQ(client.Get("/v1/models/tiny").status, 200);
   EXPECT_EQ(client.Get("/v1/models/gpt-4o").status, 404);
-  EXPECT_EQ(client.Get("/props").Json().at("default_generation_settings").at("n_ctx"), 4096);
+  const json::value props = client.Get("/props").Json();
+  EXPECT_EQ(props.at("default_generation_settings").at("n_ctx"), 4096);
+  EXPECT_EQ(props.at("total_slots"), 8);
   const RawResponse metrics = client.Get("/metrics");
   EXPECT_NE(
       metrics.body.find(R"(tenuto_http_requests_total{route="/v1/models/:id",status="404"} 1)"),
@@ -237,7 +245,21 @@ TEST(Turns, AnswersOfOthersOnlyOpenASession) {
   EXPECT_EQ(first.status, 200) << first.body;
   const RawResponse second = client.Post(kChat, body);
   EXPECT_EQ(second.status, 400);
-  EXPECT_EQ(second.ErrorParam(), "messages");
+  EXPECT_EQ(second.ErrorParam(), "messages[1]");
+}
+
+TEST(Turns, AFirstTurnWithAnswersOfOthersCanBeRetried) {
+  TestServer server;
+  RawClient client(server.http->port());
+  const std::string body =
+      R"({"session_id":"c1","messages":[{"role":"user","content":"a"},
+          {"role":"assistant","content":"b"},{"role":"user","content":"c"}]})";
+  const RawResponse first = client.Post(kChat, body, "Idempotency-Key: k1\r\n");
+  ASSERT_EQ(first.status, 200) << first.body;
+  const RawResponse again = client.Post(kChat, body, "Idempotency-Key: k1\r\n");
+  ASSERT_EQ(again.status, 200) << again.body;
+  EXPECT_EQ(again.Json().at("tenuto").at("replayed"), true);
+  EXPECT_EQ(again.Json().at("tenuto").at("turn"), first.Json().at("tenuto").at("turn"));
 }
 
 TEST(Turns, AFailedCommitIsAnErrorEventAndNoEnd) {
@@ -254,6 +276,22 @@ TEST(Turns, AFailedCommitIsAnErrorEventAndNoEnd) {
     EXPECT_TRUE(event.at("choices").at(0).at("finish_reason").is_null());
   }
   EXPECT_EQ(client.Post(kChat, ChatBody("a", R"(,"session_id":"c2")")).status, 500);
+}
+
+// Tools poll it from before the server is up until after it is gone.
+TEST(Turns, AnswersOfHealthAreNoWarning) {
+  TestServer server;
+  RawClient client(server.http->port());
+  server.log.FailWrite({.at_write = 1, .code = Code::kIo, .kept = false});
+  testing::internal::CaptureStderr();
+  EXPECT_EQ(client.Post(kChat, ChatBody("a", R"(,"session_id":"c1")")).status, 500);
+  server.http->BeginShutdown();
+  EXPECT_EQ(client.Get("/health").status, 503);
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_NE(lines.find(R"("event":"http.answered","route":"/v1/chat/completions","status":500)"),
+            std::string::npos)
+      << lines;
+  EXPECT_EQ(lines.find("/health"), std::string::npos) << lines;
 }
 
 // Asks until the metrics say so. False: they never did.
@@ -300,6 +338,29 @@ TEST(Turns, AClientThatLeavesEndsItsTurn) {
   whole.Close();
   EXPECT_TRUE(MetricsSay(server, R"(tenuto_http_clients_lost_total{why="gone"} 2)"));
   EXPECT_TRUE(MetricsSay(server, "tenuto_turns_running 0"));
+}
+
+// Else the key would name a cut answer for ever: the client that retries would get no other.
+TEST(Turns, ATurnWithAKeyGoesOnWhenItsClientLeaves) {
+  for (const std::string more : {"", R"(,"stream":true)"}) {
+    TestServer server;
+    server.gate.Close();
+    const std::string headers = "Idempotency-Key: k1\r\nX-Session-ID: c1\r\n";
+    RawClient leaves(server.http->port());
+    leaves.SendPost(kChat, ChatBody("a", more), headers);
+    EXPECT_TRUE(MetricsSay(server, "tenuto_turns_running 1"));
+    leaves.Close();
+    EXPECT_TRUE(MetricsSay(server, R"(tenuto_http_clients_lost_total{why="gone"} 1)"));
+    server.gate.Open();
+    // Waits for the first one: a session's turns run one after the other.
+    RawClient client(server.http->port());
+    const RawResponse again = client.Post(kChat, ChatBody("a"), headers);
+    ASSERT_EQ(again.status, 200) << again.body;
+    const json::value body = again.Json();
+    EXPECT_EQ(body.at("tenuto").at("replayed"), true);
+    EXPECT_FALSE(body.at("tenuto").as_object().contains("incomplete")) << again.body;
+    EXPECT_EQ(body.at("choices").at(0).at("finish_reason"), "stop");
+  }
 }
 
 TEST(Turns, AClientThatDoesNotReadIsCutOff) {
@@ -366,82 +427,6 @@ TEST(Turns, ShutdownEndsStreamsAtATokenAndSaysSo) {
   EXPECT_NE(stream.find("\"finish_reason\":\"length\""), std::string::npos);
   EXPECT_NE(stream.find("data: [DONE]"), std::string::npos);
   EXPECT_TRUE(stream.ends_with("0\r\n\r\n"));
-}
-
-TEST(Client, AsksAndStreams) {
-  const TempDir folder;
-  TestServerOptions options;
-  options.serve.api_key = "secret";
-  options.serve.control_socket = folder.path() + "/control.sock";
-  TestServer server(options);
-  for (const std::string& url : {server.url(), "unix:" + options.serve.control_socket}) {
-    auto client = HttpClient::Open(url);
-    ASSERT_TRUE(client.ok());
-    client->SetApiKey("secret");
-    ClientRequest request;
-    request.target = "/v1/models";
-    auto response = client->Request(request);
-    ASSERT_TRUE(response.ok()) << response.error().message();
-    EXPECT_EQ(response->status, 200);
-    EXPECT_EQ(response->Header("content-type"), "application/json");
-    EXPECT_NE(response->body.find("\"tiny\""), std::string::npos);
-
-    std::vector<std::string> events;
-    const ClientRequest chat{"POST", kChat, ChatBody("x", R"(,"stream":true)"), {}};
-    response = client->Stream(chat, [&](std::string_view data) {
-      events.emplace_back(data);
-      return true;
-    });
-    ASSERT_TRUE(response.ok()) << response.error().message();
-    EXPECT_EQ(response->status, 200);
-    ASSERT_GT(events.size(), 2U);
-    EXPECT_EQ(events.back(), "[DONE]");
-    EXPECT_EQ(response->body, "");
-
-    const ClientRequest bad{"POST", kChat, "{}", {}};
-    response = client->Stream(bad, [](std::string_view) { return true; });
-    ASSERT_TRUE(response.ok());
-    EXPECT_EQ(response->status, 400);
-    EXPECT_NE(response->body.find("messages"), std::string::npos);
-  }
-}
-
-TEST(Client, HangsUpAndIsBrokenOff) {
-  TestServerOptions options = EndlessAnswers();
-  TestServer server(options);
-  auto client = HttpClient::Open(server.url());
-  ASSERT_TRUE(client.ok());
-  const ClientRequest endless{
-      "POST", kChat, ChatBody("x", R"(,"stream":true,"session_id":"c1")"), {}};
-  int events = 0;
-  const auto hung_up = client->Stream(endless, [&](std::string_view) { return ++events < 3; });
-  ASSERT_TRUE(hung_up.ok());
-  EXPECT_EQ(events, 3);
-  EXPECT_TRUE(EndsIncomplete(server, "c1"));
-  const auto aborted = client->Stream(endless, [&](std::string_view) {
-    client->Abort();
-    return true;
-  });
-  ASSERT_FALSE(aborted.ok());
-  EXPECT_EQ(aborted.error().code(), Code::kUnavailable);
-}
-
-TEST(Client, SaysWhatIsWrong) {
-  EXPECT_EQ(HttpClient::Open("https://localhost").error().code(), Code::kInvalid);
-  EXPECT_EQ(HttpClient::Open("localhost:80").error().code(), Code::kInvalid);
-  EXPECT_EQ(HttpClient::Open("unix:").error().code(), Code::kInvalid);
-  uint16_t free_port = 0;
-  {
-    TestServer server;
-    free_port = server.http->port();
-  }
-  auto client = HttpClient::Open("http://127.0.0.1:" + std::to_string(free_port));
-  ASSERT_TRUE(client.ok());
-  EXPECT_EQ(client->Request({}).error().code(), Code::kUnavailable);
-  EXPECT_EQ(HttpClient::Open("unix:/no/such.sock")->Request({}).error().code(), Code::kUnavailable);
-  ClientRequest split;
-  split.target = "/a\r\nX: y";
-  EXPECT_EQ(client->Request(split).error().code(), Code::kInvalid);
 }
 
 }  // namespace

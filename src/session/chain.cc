@@ -43,7 +43,7 @@ ChainBuild BuildChain(std::span<const PieceRow> rows, std::span<const TokenId> t
   bool prefix_broken = false;
   while (const PieceRow* next = FindNext(rows, chain.end(), fingerprint)) {
     const auto size = static_cast<TokenPos>(tokens.size());
-    if (next->range.end > size || next->prefix_begin != chain.end_digest) {
+    if (next->range.end >= size || next->prefix_begin != chain.end_digest) {
       prefix_broken = true;
       break;
     }

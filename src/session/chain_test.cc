@@ -36,11 +36,19 @@ std::vector<PieceRow> Rows(const std::vector<TokenId>& tokens, int step) {
 
 TEST(Chain, TakesRowsThatCoverTheTokens) {
   const auto tokens = Tokens(40);
-  const auto build = BuildChain(Rows(tokens, 10), tokens, kOwner, kModel);
+  const auto build = BuildChain(Rows(tokens, 10), Tokens(41), kOwner, kModel);
   EXPECT_EQ(build.chain.end(), 40);
   EXPECT_EQ(build.chain.bytes(), 40u);
   EXPECT_TRUE(build.stale_rows.empty());
   EXPECT_TRUE(build.reasons.empty());
+}
+
+// INV-6: what is stored ends before the last token.
+TEST(Chain, ARowThatClaimsTheLastTokenIsNotUsed) {
+  const auto tokens = Tokens(40);
+  const auto build = BuildChain(Rows(tokens, 10), tokens, kOwner, kModel);
+  EXPECT_EQ(build.chain.end(), 30);
+  EXPECT_EQ(build.stale_rows, (std::vector<int64_t>{4}));
 }
 
 TEST(Chain, StopsWhereTheTokensDiffer) {
@@ -90,7 +98,7 @@ TEST(Chain, TheNewestOfTwoRowsAtOnePlaceWins) {
 
 TEST(Chain, CutDropsWholePieces) {
   const auto tokens = Tokens(40);
-  auto build = BuildChain(Rows(tokens, 10), tokens, kOwner, kModel);
+  auto build = BuildChain(Rows(tokens, 10), Tokens(41), kOwner, kModel);
   EXPECT_EQ(CutChain(build.chain, 25, kOwner, kModel), (std::vector<int64_t>{4, 3}));
   EXPECT_EQ(build.chain.end(), 20);
   EXPECT_EQ(build.chain.end_digest, build.chain.pieces.back().prefix_end);

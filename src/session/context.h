@@ -3,12 +3,14 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "base/metrics.h"
 #include "engine/engine.h"
 #include "io/clock.h"
 #include "io/runner.h"
 #include "payload/store.h"
+#include "session/window.h"
 #include "tokenlog/log.h"
 #include "tokenlog/writer.h"
 
@@ -20,16 +22,24 @@ struct SessionSettings {
       1024;  // KV tokens of idle sequences kept live while somebody else runs
   int32_t answer_reserve_tokens =
       256;  // cells promised to a turn beyond its prompt when it is admitted
-  bool commit_on_disconnect = true;   // false: an answer nobody waited for is discarded
+  bool commit_on_disconnect = true;  // false: an answer nobody waited for is discarded
+  bool keep_kv = true;       // false: store no KV and use none, only remove it with its session
+  double window_high = 0.9;  // see WindowLimits
+  double window_low = 0.55;
+  int32_t window_grid_tokens = 0;     // 0: a sixteenth of the window
+  int32_t window_answer_tokens = 0;   // kept free for an answer of unknown length; 0: an eighth
   size_t sessions_cached_max = 1024;  // sessions whose tokens stay in memory while idle
   size_t restore_reads_ahead = 3;     // pieces read and checked while one is imported
+
+  // Where a session's window is cut, for a turn that asks for at most `max_tokens`.
+  WindowLimits Limits(std::optional<int32_t> max_tokens) const;
 };
 
 struct SessionContext {
   Engine& engine;
   TokenLog& log;        // reads; any thread
   LogWriter& writer;    // writes; answers on `core`
-  PayloadStore* store;  // nullptr: keep no KV, recompute always
+  PayloadStore* store;  // nullptr: there is none
   Runner& core;         // owns all session and schedule state
   Runner& pool;         // blocking work
   Clock& clock;
@@ -37,6 +47,8 @@ struct SessionContext {
   Metrics& metrics;
   SessionSettings settings;
   uint64_t lease_epoch = 0;  // of this process, from TokenLog::NextLeaseEpoch
+
+  bool keeps_kv() const { return store != nullptr && settings.keep_kv; }
 };
 
 }  // namespace tenuto

@@ -29,6 +29,10 @@ struct SessionCounters {
             metrics.GetCounter("tenuto_kv_stored_bytes_total", "Bytes of KV pieces written")),
         kv_store_failures(metrics.GetCounter("tenuto_kv_store_failures_total",
                                              "Times that KV of a turn could not be stored")),
+        turns_archived(metrics.GetCounter("tenuto_turns_archived_total",
+                                          "Turns that a cut moved out of a session's window")),
+        cut_ahead(metrics.GetCounter("tenuto_cut_ahead_tokens_total",
+                                     "Tokens computed in idle time for the next cut of a window")),
         preemptions(metrics.GetCounter("tenuto_preemptions_total",
                                        "Running turns taken off the engine for lack of KV cells")),
         restore_seconds(
@@ -48,6 +52,8 @@ struct SessionCounters {
   Counter& answer_tokens;
   Counter& kv_bytes_stored;
   Counter& kv_store_failures;
+  Counter& turns_archived;
+  Counter& cut_ahead;
   Counter& preemptions;
   Histogram& restore_seconds;
   Histogram& commit_seconds;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -9,6 +10,22 @@
 #include "session/prepare.h"
 
 namespace tenuto {
+
+namespace {
+
+// What stays in every window must leave room for a conversation.
+Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits) {
+  constexpr double kHeadShareMax = 0.4;
+  const auto most = static_cast<size_t>(kHeadShareMax * limits.tokens);
+  if (head.size() <= most) return Ok();
+  return Error(Code::kInvalid, "the system prompt has " + std::to_string(head.size()) +
+                                   " tokens; at most " + std::to_string(most) +
+                                   ", 40 % of the window of " + std::to_string(limits.tokens) +
+                                   ", may stay in front of a session's turns")
+      .At("messages");
+}
+
+}  // namespace
 
 SessionManager::SessionManager(SessionContext context)
     : context_(context),
@@ -59,7 +76,7 @@ void SessionManager::Begin(const TurnPtr& turn) {
 
 SessionPtr SessionManager::FindOrAddSession(const SessionKey& key) {
   if (const auto it = sessions_.find(key.Full()); it != sessions_.end()) return it->second;
-  const auto session = std::make_shared<Session>();
+  auto session = std::make_shared<Session>();
   session->key = key;
   session->owner = OwnerDigest(key);
   session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
@@ -76,7 +93,7 @@ void SessionManager::ForgetIdleSessions() {
        it != sessions_.end() && sessions_.size() > context_.settings.sessions_cached_max;) {
     const SessionPtr& session = it->second;
     const bool in_use = session.use_count() > 1 || session->busy || session->settling ||
-                        session->deleting || session->resident.live();
+                        session->deleting || session->resident.live() || session->spare.live();
     it = in_use ? std::next(it) : sessions_.erase(it);
   }
 }
@@ -101,7 +118,6 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
   }
   if (prepared->loaded) AdoptLoaded(*turn->session, std::move(*prepared->loaded));
   if (prepared->replay) {
-    counters_.turns_replayed.Add();
     Finish(turn, std::move(*prepared->replay));
     return;
   }
@@ -119,27 +135,28 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
 }
 
 Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
-  turn->suffix = std::move(prepared.suffix);
+  turn->tokens = std::move(prepared.tokens);
   turn->first = turn->session != nullptr && !turn->session->row;
   if (turn->request.kind != TurnRequest::Kind::kChat)
     turn->request.text = std::move(prepared.raw_prompt);
-  const size_t history = turn->session ? turn->session->tokens.size() : 0;
-  const size_t prompt = history + turn->suffix.size();
-  const auto window = static_cast<size_t>(context_.settings.window_tokens);
-  const bool wants_answer = turn->request.max_tokens.value_or(1) > 0;
-  if (prompt + (wants_answer ? 1 : 0) > window)
-    return Error(Code::kInvalid,
-                 "the prompt does not fit: " + std::to_string(history) + " tokens of history and " +
-                     std::to_string(turn->suffix.size()) +
-                     " new ones are more than the window of " + std::to_string(window))
-        .At(turn->request.kind == TurnRequest::Kind::kChat ? "messages" : "prompt");
+  const auto field = turn->request.kind == TurnRequest::Kind::kChat ? "messages" : "prompt";
+  const int32_t answer_min = turn->request.max_tokens.value_or(1) > 0 ? 1 : 0;
+  const auto suffix = static_cast<int32_t>(turn->tokens.suffix.size());
+  const WindowLimits limits = context_.settings.Limits(turn->request.max_tokens);
+  const SessionWindow none;
+  const SessionWindow& window = turn->session ? turn->session->window : none;
+  auto drop = window.PlanCut(suffix, answer_min, limits);
+  if (!drop.ok()) return std::move(drop).error().At(field);
+  if (*drop > 0) turn->cut = window.Without(*drop);
+  turn->outcome.trimmed_turns = static_cast<int32_t>(*drop);
+  if (turn->first && turn->tokens.head) return CheckHead(*turn->tokens.head, limits);
   return Ok();
 }
 
 void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
   session.loaded = true;
   session.row = std::move(loaded.row);
-  session.tokens = std::move(loaded.tokens);
+  session.window = std::move(loaded.window);
   session.chain = std::move(loaded.build.chain);
   if (session.chain.pieces.empty())
     session.chain.end_digest = ChainStart(session.owner, context_.engine.info().fingerprint);
@@ -169,10 +186,12 @@ void SessionManager::Finish(const TurnPtr& turn, Result<TurnOutcome> outcome) {
   if (turn->phase == TurnPhase::kDone) return;
   const bool held_lease = turn->session != nullptr && turn->phase != TurnPhase::kWaiting;
   turn->phase = TurnPhase::kDone;
-  if (outcome.ok()) {
-    counters_.turns_ok.Add();
+  if (outcome.ok() && outcome->replayed) {
+    counters_.turns_replayed.Add();
   } else if (turn->cancelled) {
     counters_.turns_cancelled.Add();
+  } else if (outcome.ok()) {
+    counters_.turns_ok.Add();
   } else {
     counters_.turns_error.Add();
     Log(LogLevel::kInfo, "turn.failed",

@@ -61,9 +61,10 @@ class SessionManager {
   // kConflict while a turn holds the lease.
   void Delete(const SessionKey& key, std::function<void(Status)> done);
 
-  // Calls back when no KV is being stored any more.
+  // Told by the scheduler: nothing runs or waits (any more). Idle time is used for cuts ahead.
+  void SetIdle(bool idle);
+  // Calls back when no KV is being stored or computed ahead any more.
   void WhenSettled(std::function<void()> done);
-  int32_t resident_sessions() const;
   // Leases, pins and promises add up: for tests and for debugging. REQUIRES: nothing runs.
   bool CheckIdle() const;
 
@@ -95,6 +96,7 @@ class SessionManager {
   void EndPreempted(const TurnPtr& turn, TokenPos kv_end);
   std::vector<TokenId> WindowOf(const Turn& turn) const;
   int32_t WindowSize(const Turn& turn) const;
+  TokenPos KeptKv(const Turn& turn) const;
   int32_t MaxNewTokens(const Turn& turn) const;
   void AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored,
                      const std::vector<KvReason>& lost);
@@ -103,6 +105,8 @@ class SessionManager {
   void Commit(const TurnPtr& turn, RunResult result);
   void Committed(const TurnPtr& turn, const RunResult& result, Result<int64_t> committed);
   void FillOutcome(Turn& turn, const RunResult& result);
+  void AdoptCut(Turn& turn);
+  void SettlingEnded();
   void SettleKv(const SessionPtr& session);
   void ExportedOn(const SessionPtr& session, Result<std::vector<ExportedPiece>> exported);
   void PiecesStored(const SessionPtr& session, Result<std::vector<PieceRow>> rows);
@@ -112,6 +116,13 @@ class SessionManager {
   void DropStaleRows(const SessionPtr& session);
   void RemoveFiles(std::vector<PayloadFileId> files);
 
+  // Ahead of a cut (cut_ahead.cc).
+  void NoteCutAhead(const SessionPtr& session);
+  void CutAhead();
+  void StartCutAhead(const SessionPtr& session);
+  void CutAheadDone(const SessionPtr& session, const Result<RunResult>& result);
+  TokenPos TakeCutAhead(Turn& turn, TokenPos end);
+
   SessionContext context_;
   TurnEvents events_;
   Residency residency_;
@@ -119,7 +130,10 @@ class SessionManager {
   SessionCounters counters_;
   std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
   std::list<AnonymousPtr> anonymous_;
-  int32_t settling_ = 0;
+  std::list<SessionPtr> cuts_ahead_;  // sessions that a cut is near for
+  SessionPtr cutting_ahead_;          // the one that is computed now
+  bool idle_ = false;
+  int32_t settling_ = 0;  // sessions whose KV is stored or computed ahead
   std::vector<std::function<void()>> when_settled_;
 };
 

@@ -9,7 +9,7 @@
 namespace tenuto {
 namespace {
 
-// Blocking. Stored KV of a session that this process has not loaded.
+// Blocking. In a listing: how far stored KV of this engine reaches, gaps not looked for.
 void FillStored(const SessionContext& context, SessionInfo& info) {
   const auto rows = context.log.ReadPieces(info.row.id);
   if (!rows.ok()) return;
@@ -18,6 +18,22 @@ void FillStored(const SessionContext& context, SessionInfo& info) {
     if (row.fingerprint == context.engine.info().fingerprint)
       info.stored_tokens = std::max(info.stored_tokens, row.range.end);
   }
+}
+
+// Blocking. One session with its window, and the stored KV that this window can use.
+Result<SessionInfo> ReadInfo(const SessionContext& context, const SessionKey& key) {
+  SessionInfo info;
+  TENUTO_ASSIGN(info.row, context.log.FindSession(key));
+  TENUTO_ASSIGN(const auto turns, context.log.ReadWindow(info.row.id, info.row.head));
+  const SessionWindow window = SessionWindow::FromLog(info.row, turns);
+  info.window = {window.size(), window.archived_turns()};
+  TENUTO_ASSIGN(const auto rows, context.log.ReadPieces(info.row.id));
+  const ChainBuild build =
+      BuildChain(rows, window.tokens(), OwnerDigest(key), context.engine.info().fingerprint);
+  info.stored_tokens = build.chain.end();
+  for (const PieceRow& row : rows)
+    info.stored_bytes += row.location.bytes;
+  return info;
 }
 
 }  // namespace
@@ -58,14 +74,7 @@ void SessionManager::List(const std::string& tenant, const std::string& user,
 
 void SessionManager::Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done) {
   context_.pool.Post([this, key, done = std::move(done)] {
-    auto row = context_.log.FindSession(key);
-    auto result = std::make_shared<Result<SessionInfo>>(SessionInfo{});
-    if (row.ok()) {
-      (*result)->row = std::move(*row);
-      FillStored(context_, **result);
-    } else {
-      *result = std::move(row).error();
-    }
+    auto result = std::make_shared<Result<SessionInfo>>(ReadInfo(context_, key));
     context_.core.Post([this, result, done] {
       if (result->ok()) OverlayLive(**result);
       done(std::move(*result));
@@ -97,12 +106,15 @@ void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> d
   session->deleting = true;
   const auto erase = [this, session, done = std::move(done)] {
     residency_.Evict(session->resident);
+    residency_.Evict(session->spare);
     context_.writer.DeleteSession(session->key,
                                   [this, session, done](Result<std::vector<PayloadFileId>> files) {
                                     DeletedOn(session, std::move(files), done);
                                   });
   };
-  if (session->settling) {
+  const bool ahead = cutting_ahead_ == session;
+  if (ahead) context_.engine.Cancel(session->spare_run);
+  if (session->settling || ahead) {
     session->after_settle.push_back(erase);
   } else {
     erase();
@@ -115,7 +127,7 @@ void SessionManager::DeletedOn(const SessionPtr& session, Result<std::vector<Pay
   session->deleting = false;
   if (files.ok()) {
     session->row.reset();
-    session->tokens.clear();
+    session->window = SessionWindow{};
     session->chain = KvChain{};
     session->chain.end_digest = ChainStart(session->owner, context_.engine.info().fingerprint);
     session->stale_rows.clear();
@@ -138,20 +150,16 @@ void SessionManager::DeletedOn(const SessionPtr& session, Result<std::vector<Pay
   ReleaseLease(session);
 }
 
-int32_t SessionManager::resident_sessions() const {
-  return static_cast<int32_t>(
-      std::count_if(sessions_.begin(), sessions_.end(),
-                    [](const auto& entry) { return entry.second->resident.live(); }));
-}
-
 bool SessionManager::CheckIdle() const {
   if (!residency_.CheckConsistent() || settling_ != 0) return false;
   for (const auto& [name, session] : sessions_) {
     const Resident& resident = session->resident;
     if (session->busy || session->settling || !session->waiting.empty() || resident.pins != 0)
       return false;
-    if (resident.live_end > static_cast<TokenPos>(session->tokens.size())) return false;
-    if (session->chain.end() > static_cast<TokenPos>(session->tokens.size())) return false;
+    if (resident.live_end > session->window.size()) return false;
+    if (session->spare.pins != 0 || session->spare.live_end > session->spare_window.size())
+      return false;
+    if (session->chain.end() > session->window.size()) return false;
   }
   return std::all_of(anonymous_.begin(), anonymous_.end(), [](const AnonymousPtr& held) {
     return held->resident.pins == 0 && held->resident.live() &&

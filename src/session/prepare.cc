@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
 #include "chat/suffix.h"
 
 namespace tenuto {
@@ -61,32 +62,69 @@ Result<std::span<const ChatMessage>> NewItems(const std::optional<SessionRow>& r
   return rest;
 }
 
-Result<std::vector<TokenId>> ChatTokens(const SessionContext& context, const PrepareInput& input,
-                                        const std::optional<SessionRow>& row) {
+bool StartsWith(std::span<const TokenId> tokens, std::span<const TokenId> start) {
+  return tokens.size() >= start.size() && std::ranges::equal(tokens.first(start.size()), start);
+}
+
+Result<TurnTokens> ChatTokens(const SessionContext& context, const PrepareInput& input,
+                              const std::optional<SessionRow>& row) {
   const Engine& engine = context.engine;
   const RenderChat render = [&](std::span<const ChatMessage> messages, bool open) {
     return engine.RenderChat(messages, open);
   };
+  const auto tokenize = [&](const std::vector<ChatSegment>& segments, bool add_special) {
+    return TokenizeSegments([&](std::string_view text, bool special,
+                                bool parse) { return engine.Tokenize(text, special, parse); },
+                            [&](TokenId token) { return engine.TokenText(token, false).empty(); },
+                            segments, add_special);
+  };
+  const std::string& default_system = engine.info().default_system;
   TENUTO_ASSIGN(const auto items, NewItems(row, input.request.messages));
-  auto segments = row ? RenderNextTurn(render, items)
-                      : RenderFirstTurn(render, items, engine.info().default_system);
+  auto segments =
+      row ? RenderNextTurn(render, items) : RenderFirstTurn(render, items, default_system);
   if (!segments.ok()) return std::move(segments).error().At("messages");
-  return TokenizeSegments([&](std::string_view text, bool special,
-                              bool parse) { return engine.Tokenize(text, special, parse); },
-                          [&](TokenId token) { return engine.TokenText(token, false).empty(); },
-                          *segments, !row);
+  TurnTokens tokens;
+  TENUTO_ASSIGN(tokens.suffix, tokenize(*segments, !row));
+  if (!input.request.session) return tokens;
+  // A first turn may be all that a template allows: then there is no next one to close it for.
+  if (const auto close = RenderClose(render); close.ok()) {
+    TENUTO_ASSIGN(tokens.close, engine.Tokenize(*close, false, true));
+  }
+  if (row) {
+    if (StartsWith(tokens.suffix, tokens.close))
+      tokens.close_tokens = static_cast<uint32_t>(tokens.close.size());
+    return tokens;
+  }
+  if (const auto system = RenderSystem(render, items, default_system); system.ok()) {
+    TENUTO_ASSIGN(auto head, tokenize(*system, true));
+    if (StartsWith(tokens.suffix, head)) tokens.head = std::move(head);
+  }
+  return tokens;
 }
 
-Result<std::vector<TokenId>> SuffixTokens(const SessionContext& context, const PrepareInput& input,
-                                          const std::optional<SessionRow>& row) {
+Result<TurnTokens> TextTokens(const SessionContext& context, const std::string& text, bool first) {
+  TurnTokens tokens;
+  TENUTO_ASSIGN(tokens.suffix, context.engine.Tokenize(text, /*add_special=*/first,
+                                                       /*parse_special=*/true));
+  TENUTO_ASSIGN(auto head, context.engine.Tokenize("", first, true));
+  tokens.head.emplace();
+  if (StartsWith(tokens.suffix, head)) tokens.head = std::move(head);
+  return tokens;
+}
+
+Result<TurnTokens> NewTokens(const SessionContext& context, const PrepareInput& input,
+                             const std::optional<SessionRow>& row) {
   switch (input.request.kind) {
     case TurnRequest::Kind::kChat:
       return ChatTokens(context, input, row);
     case TurnRequest::Kind::kText:
-      return context.engine.Tokenize(input.request.text, /*add_special=*/!row,
-                                     /*parse_special=*/true);
-    case TurnRequest::Kind::kTokens:
-      return input.request.tokens;
+      return TextTokens(context, input.request.text, !row);
+    case TurnRequest::Kind::kTokens: {
+      TurnTokens tokens;
+      tokens.suffix = input.request.tokens;
+      tokens.head.emplace();
+      return tokens;
+    }
   }
   return Error(Code::kInvalid, "unknown kind of input");
 }
@@ -126,15 +164,12 @@ Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKe
                                       " was written with another model's vocabulary; serve that "
                                       "model, or use another session_id")
         .At("session_id");
-  TENUTO_ASSIGN(const auto turns, context.log.ReadTurns(row->id, row->head));
-  for (const TurnRow& turn : turns) {
-    loaded.tokens.insert(loaded.tokens.end(), turn.prompt.begin(), turn.prompt.end());
-    loaded.tokens.insert(loaded.tokens.end(), turn.answer.begin(), turn.answer.end());
-  }
-  if (context.store != nullptr) {
+  TENUTO_ASSIGN(const auto turns, context.log.ReadWindow(row->id, row->head));
+  loaded.window = SessionWindow::FromLog(*row, turns);
+  if (context.keeps_kv()) {
     // Without piece rows the session goes on: KV is derived (INV-1).
     if (const auto rows = context.log.ReadPieces(row->id); rows.ok())
-      loaded.build = BuildChain(*rows, loaded.tokens, OwnerDigest(key), info.fingerprint);
+      loaded.build = BuildChain(*rows, loaded.window.tokens(), OwnerDigest(key), info.fingerprint);
   }
   loaded.row = std::move(*row);
   return loaded;
@@ -153,13 +188,17 @@ Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& inpu
   }
   TENUTO_TRY(CheckTextFits(context, input.request));
   TENUTO_TRY(CheckTokenIds(context, input.request));
-  TENUTO_ASSIGN(prepared.suffix, SuffixTokens(context, input, row));
-  if (prepared.suffix.empty())
+  TENUTO_ASSIGN(prepared.tokens, NewTokens(context, input, row));
+  if (prepared.tokens.suffix.empty())
     return Error(Code::kInvalid, "the prompt has no tokens")
         .At(std::string(FieldOf(input.request.kind)));
-  if (input.request.session && input.request.kind == TurnRequest::Kind::kTokens)
+  if (input.request.session && input.request.kind == TurnRequest::Kind::kTokens) {
+    // Tokens may end inside a character; what a client reads must be text.
+    std::string bytes;
     for (const TokenId token : input.request.tokens)
-      prepared.raw_prompt += context.engine.TokenText(token, /*special=*/true);
+      bytes += context.engine.TokenText(token, /*special=*/true);
+    AppendLastUtf8(bytes, prepared.raw_prompt);
+  }
   if (input.request.session && input.request.kind == TurnRequest::Kind::kText)
     prepared.raw_prompt = input.request.text;
   return prepared;

@@ -10,13 +10,14 @@
 #include "session/context.h"
 #include "session/items.h"
 #include "session/turn_types.h"
+#include "session/window.h"
 
 namespace tenuto {
 
 // The session's part of the log.
 struct LoadedSession {
   std::optional<SessionRow> row;  // none: the log does not know it
-  std::vector<TokenId> tokens;
+  SessionWindow window;
   ChainBuild build;
 };
 
@@ -33,7 +34,7 @@ struct PrepareInput {
 struct Prepared {
   std::optional<LoadedSession> loaded;
   std::optional<TurnOutcome> replay;  // the turn was acknowledged before
-  std::vector<TokenId> suffix;
+  TurnTokens tokens;
   std::string raw_prompt;  // text of a token prompt, for the log
 };
 

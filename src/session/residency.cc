@@ -38,6 +38,13 @@ bool Residency::Reserve(Resident& resident, TokenPos end) {
   return true;
 }
 
+bool Residency::ReserveUnused(Resident& resident, TokenPos end) {
+  const TokenPos wanted = std::max(end, resident.reserved_end);
+  if (promised_ - resident.reserved_end + wanted > engine_.info().cells) return false;
+  if (!resident.live() && free_.empty()) return false;
+  return Reserve(resident, end);
+}
+
 void Residency::Settle(Resident& resident, TokenPos live_end) {
   if (!resident.live()) return;
   resident.live_end = live_end;

@@ -36,6 +36,8 @@ class Residency {
   // evicting idle others, the longest unused first. False: not now, nothing was changed beyond
   // evictions.
   bool Reserve(Resident& resident, TokenPos end);
+  // Likewise with cells and sequences that nobody has, evicting none.
+  bool ReserveUnused(Resident& resident, TokenPos end);
   // The promise shrinks to what is live (a turn is over).
   void Settle(Resident& resident, TokenPos live_end);
   // Drops the KV and frees the sequence. While it is pinned only the KV goes. No effect when
@@ -48,9 +50,7 @@ class Residency {
   void TrimIdle(int32_t tokens, const Resident& except);
   void Touch(Resident& resident) { resident.last_used = ++use_counter_; }
 
-  int32_t cells_promised() const { return promised_; }
-  int32_t live_count() const { return static_cast<int32_t>(live_.size()); }
-  // All that holds KV now, for invariant checks.
+  // Promises and sequences add up: for invariant checks.
   bool CheckConsistent() const;
 
  private:

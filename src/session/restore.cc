@@ -101,9 +101,9 @@ class Restore : public std::enable_shared_from_this<Restore> {
     }
     importing_ = true;
     const PieceRow& row = job_.pieces[next_import_];
-    context_.engine.Import(job_.seq, row.range, outcome.buffer,
-                           std::get<std::span<const std::byte>>(outcome.payload),
-                           [self = shared_from_this()](Status status) { self->Imported(status); });
+    context_.engine.Import(
+        job_.seq, row.range, outcome.buffer, std::get<std::span<const std::byte>>(outcome.payload),
+        [self = shared_from_this()](const Status& status) { self->Imported(status); });
   }
 
   void Imported(const Status& status) {
@@ -131,6 +131,8 @@ class Restore : public std::enable_shared_from_this<Restore> {
          {"begin", result_.end},
          {"detail", error.message()}});
     result_.reasons.push_back({reason, lost, error.message()});
+    // Out of descriptors or memory: nothing is wrong with the pieces.
+    if (error.code() == Code::kExhausted || error.code() == Code::kUnavailable) return;
     for (size_t i = next_import_; i < job_.pieces.size(); ++i)
       result_.bad_rows.push_back(job_.pieces[i].id);
   }

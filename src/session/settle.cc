@@ -58,7 +58,7 @@ Result<std::vector<PieceRow>> StorePieces(StoreJob& job) {
 }  // namespace
 
 void SessionManager::SettleKv(const SessionPtr& session) {
-  const bool keeps_kv = context_.store != nullptr && context_.engine.info().range_export;
+  const bool keeps_kv = context_.keeps_kv() && context_.engine.info().range_export;
   if (!keeps_kv || session->deleting || !session->row) return;
   if (session->settling) {
     // One at a time; what is new must stay live until its turn comes.
@@ -67,8 +67,7 @@ void SessionManager::SettleKv(const SessionPtr& session) {
     return;
   }
   // The last token of the log stays out: it is decoded again with the next prompt (INV-6).
-  TokenPos end =
-      std::min(session->resident.live_end, static_cast<TokenPos>(session->tokens.size()) - 1);
+  TokenPos end = std::min(session->resident.live_end, session->window.size() - 1);
   const TokenPos begin = session->chain.end();
   if (!session->resident.live() || begin >= end) {
     DropStaleRows(session);
@@ -104,10 +103,11 @@ void SessionManager::ExportedOn(const SessionPtr& session,
   const auto begin = static_cast<size_t>(exported->front().range.begin);
   const auto end = static_cast<size_t>(exported->back().range.end);
   // The chain may have been cut since: pieces must follow on from what is there.
-  if (begin != static_cast<size_t>(session->chain.end()) || end > session->tokens.size()) {
+  if (begin != static_cast<size_t>(session->chain.end()) || end > session->window.tokens().size()) {
     Settled(session);
     return;
   }
+  const auto& tokens = session->window.tokens();
   PieceHeader common;
   common.codec = context_.engine.info().codec;
   common.owner = session->owner;
@@ -115,8 +115,8 @@ void SessionManager::ExportedOn(const SessionPtr& session,
   common.created_unix_ms = context_.clock.UnixMs();
   auto job = std::make_shared<StoreJob>(
       StoreJob{*context_.store, session->file, std::move(*exported),
-               std::vector<TokenId>(session->tokens.begin() + static_cast<long>(begin),
-                                    session->tokens.begin() + static_cast<long>(end)),
+               std::vector<TokenId>(tokens.begin() + static_cast<std::ptrdiff_t>(begin),
+                                    tokens.begin() + static_cast<std::ptrdiff_t>(end)),
                session->chain.end_digest, common});
   context_.pool.Post([this, session, job] {
     auto rows = std::make_shared<Result<std::vector<PieceRow>>>(StorePieces(*job));
@@ -173,19 +173,20 @@ void SessionManager::RowsAdded(const SessionPtr& session, std::vector<PieceRow> 
 
 void SessionManager::Settled(const SessionPtr& session) {
   session->settling = false;
-  --settling_;
   const bool again = std::exchange(session->settle_again, false);
   if (again) Unpin(session->resident);
   DropStaleRows(session);
-  const auto after = std::exchange(session->after_settle, {});
-  for (const auto& task : after)
-    task();
-  if (again) SettleKv(session);
-  if (settling_ == 0) {
-    const auto waiting = std::exchange(when_settled_, {});
-    for (const auto& task : waiting)
+  if (cutting_ahead_ != session)
+    for (const auto& task : std::exchange(session->after_settle, {}))
       task();
-  }
+  if (again) SettleKv(session);
+  SettlingEnded();
+}
+
+void SessionManager::SettlingEnded() {
+  if (--settling_ > 0) return;
+  for (const auto& task : std::exchange(when_settled_, {}))
+    task();
 }
 
 void SessionManager::DropStaleRows(const SessionPtr& session) {

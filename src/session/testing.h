@@ -105,7 +105,10 @@ class TestStack {
     turn->sink.on_done = [answer](Result<TurnOutcome> result) {
       answer->result = std::move(result);
     };
-    core.Post([this, turn] { manager.Begin(turn); });
+    core.Post([this, turn] {
+      manager.SetIdle(false);
+      manager.Begin(turn);
+    });
     return answer;
   }
 
@@ -148,6 +151,7 @@ class TestStack {
   SessionManager manager;
   std::vector<TurnPtr> waiting;
   std::vector<TurnPtr> running;
+  bool idle_time = true;  // false: as busy as a server can be
 
  private:
   void Admit(TurnPtr turn) {
@@ -163,6 +167,7 @@ class TestStack {
       running.push_back(turn);
       manager.Run(turn);
     }
+    manager.SetIdle(idle_time && running.empty() && waiting.empty());
   }
 };
 

@@ -12,6 +12,7 @@
 #include "session/chain.h"
 #include "session/residency.h"
 #include "session/turn_types.h"
+#include "session/window.h"
 
 namespace tenuto {
 
@@ -22,14 +23,18 @@ using TurnPtr = std::shared_ptr<Turn>;
 struct Session {
   SessionKey key;
   Digest256 owner;
-  bool loaded = false;              // row, tokens and chain are those of the log
+  bool loaded = false;              // row, window and chain are those of the log
   std::optional<SessionRow> row;    // none: no turn committed yet
-  std::vector<TokenId> tokens;      // of the head's line: what the next prompt starts with
-  KvChain chain;                    // pieces on disk that cover a prefix of `tokens`
+  SessionWindow window;             // what the next prompt starts with, unless it is cut
+  KvChain chain;                    // pieces on disk that cover a prefix of the window
   std::vector<int64_t> stale_rows;  // rows to drop when new pieces are stored
   std::vector<KvReason> lost;       // why stored KV can't be used; told with the next turn
   PayloadFileId file;               // where pieces are appended; 0: a new file
   Resident resident;
+  Resident spare;  // KV of spare_window, computed ahead of the next cut
+  SessionWindow spare_window;
+  RunId spare_run;
+  bool cut_noted = false;  // waits for idle time
   bool busy = false;
   bool settling = false;      // KV of a finished turn is being stored
   bool settle_again = false;  // another turn ended meanwhile
@@ -67,10 +72,11 @@ struct Turn {
   AnonymousPtr anonymous;  // set at admission when there is no session
   bool first = false;      // the session's first turn
 
-  std::vector<TokenId> suffix;    // the turn's own prompt tokens
-  std::vector<TokenId> answered;  // sampled before a preemption
-  std::string text;               // of the answer so far
-  std::string request_digest;     // of what an idempotency key stands for
+  TurnTokens tokens;                 // the turn's own prompt
+  std::optional<SessionWindow> cut;  // the session's window without its oldest turns
+  std::vector<TokenId> answered;     // sampled before a preemption
+  std::string text;                  // of the answer so far
+  std::string request_digest;        // of what an idempotency key stands for
 
   RunId run;
   bool cancelled = false;  // the client is gone
@@ -81,6 +87,8 @@ struct Turn {
                     // run
   TokenPos copy_end = 0;
 
+  TokenPos taken_ahead = 0;  // KV of the cut window that was there already
+
   int64_t created_unix_ms = 0;
   int64_t submitted_ns = 0;
   int64_t admitted_ns = 0;
@@ -88,6 +96,11 @@ struct Turn {
   int32_t preemptions = 0;
   TurnOutcome outcome;
 
+  // The tokens before the turn's own, as the engine gets them. None without a session.
+  const SessionWindow* history() const {
+    if (session == nullptr) return nullptr;
+    return cut ? &*cut : &session->window;
+  }
   Resident& resident() { return session ? session->resident : anonymous->resident; }
 };
 

@@ -22,7 +22,26 @@ std::string FinishText(const Turn& turn, FinishReason reason) {
   return "stop";
 }
 
+std::vector<TokenId> HeadOf(const Turn& turn, std::span<const TokenId> answer) {
+  if (turn.tokens.head) return *turn.tokens.head;
+  std::vector<TokenId> head = turn.tokens.suffix;
+  head.insert(head.end(), answer.begin(), answer.end());
+  head.insert(head.end(), turn.tokens.close.begin(), turn.tokens.close.end());
+  return head;
+}
+
 }  // namespace
+
+// The cut is history now: stored KV of what lies behind it is of no use any more.
+void SessionManager::AdoptCut(Turn& turn) {
+  Session& session = *turn.session;
+  const auto stale =
+      CutChain(session.chain, KeptKv(turn), session.owner, context_.engine.info().fingerprint);
+  session.stale_rows.insert(session.stale_rows.end(), stale.begin(), stale.end());
+  if (session.chain.pieces.empty()) session.file = PayloadFileId{};
+  counters_.turns_archived.Add(static_cast<uint64_t>(turn.outcome.trimmed_turns));
+  session.window = *std::exchange(turn.cut, std::nullopt);
+}
 
 void SessionManager::FillOutcome(Turn& turn, const RunResult& result) {
   TurnOutcome& outcome = turn.outcome;
@@ -33,8 +52,9 @@ void SessionManager::FillOutcome(Turn& turn, const RunResult& result) {
   outcome.completion_tokens = static_cast<int32_t>(result.answer.size());
   outcome.times.prefill += static_cast<double>(result.times.prefill_ns) * 1e-6;
   outcome.times.decode += static_cast<double>(result.times.decode_ns) * 1e-6;
-  outcome.window_turns =
-      turn.session ? static_cast<int32_t>(turn.session->row ? turn.session->row->turns : 0) + 1 : 1;
+  const SessionWindow* history = turn.history();
+  outcome.window_turns = history ? static_cast<int32_t>(history->turns()) + 1 : 1;
+  outcome.archived_turns = history ? static_cast<int32_t>(history->archived_turns()) : 0;
   outcome.window_tokens = outcome.prompt_tokens + outcome.completion_tokens;
   outcome.window_limit = context_.settings.window_tokens;
   counters_.answer_tokens.Add(static_cast<uint64_t>(outcome.completion_tokens));
@@ -50,11 +70,14 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   commit.lease_epoch = context_.lease_epoch;
   commit.vocabulary = context_.engine.info().vocabulary;
   commit.system_json = ItemsToJson(SystemItems(turn->request.messages));
+  if (turn->first) commit.head_tokens = HeadOf(*turn, result.answer);
   TurnRow& row = commit.turn;
   row.id = turn->outcome.turn;
   row.parent = commit.expected_head;
-  row.prompt = turn->suffix;
+  row.prompt = turn->tokens.suffix;
   row.answer = result.answer;
+  row.window_first = turn->history()->first();
+  row.close_tokens = turn->tokens.close_tokens;
   row.items_json = TurnItemsJson(turn->request, turn->request.text, turn->text);
   row.params_json = ParamsWithSeed(turn->request.params_json, turn->outcome.seed);
   row.finish_reason = turn->outcome.finish_reason;
@@ -105,14 +128,16 @@ void SessionManager::Committed(const TurnPtr& turn, const RunResult& result,
   row.updated_unix_ms = context_.clock.UnixMs();
   ++row.turns;
   session->loaded = true;
-  session->tokens.insert(session->tokens.end(), turn->suffix.begin(), turn->suffix.end());
-  session->tokens.insert(session->tokens.end(), result.answer.begin(), result.answer.end());
-  row.tokens = session->tokens.size();
+  if (turn->cut) AdoptCut(*turn);
+  if (turn->first) session->window.SetHead(HeadOf(*turn, result.answer));
+  session->window.Append(turn->tokens.suffix, result.answer, turn->tokens.close_tokens);
+  row.tokens += turn->tokens.suffix.size() + result.answer.size();
   if (turn->pinned) residency_.Settle(session->resident, result.kv_end);
   Unpin(*turn);
   // The answer first: storing KV is off the response path.
   Finish(turn, turn->outcome);
   SettleKv(session);
+  NoteCutAhead(session);
 }
 
 }  // namespace tenuto

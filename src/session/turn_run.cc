@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "engine/embedded/utf8.h"
+#include "base/utf8.h"
 #include "session/manager.h"
 #include "session/restore.h"
 
@@ -17,23 +17,38 @@ constexpr TokenPos kSharedPrefixMin = 32;
 TokenPos CommonPrefix(const Anonymous& held, std::span<const TokenId> tokens) {
   const auto end =
       std::min({static_cast<size_t>(held.resident.live_end), held.tokens.size(), tokens.size()});
-  const auto mismatch = std::mismatch(held.tokens.begin(),
-                                      held.tokens.begin() + static_cast<long>(end), tokens.begin());
+  const auto mismatch = std::mismatch(
+      held.tokens.begin(), held.tokens.begin() + static_cast<std::ptrdiff_t>(end), tokens.begin());
   return static_cast<TokenPos>(mismatch.first - held.tokens.begin());
+}
+
+void AddTimes(Turn& turn, const RunTimes& times) {
+  turn.outcome.times.prefill += static_cast<double>(times.prefill_ns) * 1e-6;
+  turn.outcome.times.decode += static_cast<double>(times.decode_ns) * 1e-6;
 }
 
 }  // namespace
 
 int32_t SessionManager::WindowSize(const Turn& turn) const {
-  const size_t history = turn.session ? turn.session->tokens.size() : 0;
-  return static_cast<int32_t>(history + turn.suffix.size() + turn.answered.size());
+  const int32_t history = turn.history() ? turn.history()->size() : 0;
+  return history + static_cast<int32_t>(turn.tokens.suffix.size() + turn.answered.size());
+}
+
+// How far live and stored KV, which is of the session's window, is also of the turn's prompt.
+TokenPos SessionManager::KeptKv(const Turn& turn) const {
+  const auto& tokens = turn.session->window.tokens();
+  if (!turn.cut) return static_cast<TokenPos>(tokens.size());
+  const auto& cut = turn.cut->tokens();
+  const auto end = std::mismatch(tokens.begin(), tokens.end(), cut.begin(), cut.end()).first;
+  return static_cast<TokenPos>(end - tokens.begin());
 }
 
 std::vector<TokenId> SessionManager::WindowOf(const Turn& turn) const {
   std::vector<TokenId> window;
   window.reserve(static_cast<size_t>(WindowSize(turn)));
-  if (turn.session) window = turn.session->tokens;
-  window.insert(window.end(), turn.suffix.begin(), turn.suffix.end());
+  if (turn.history()) window = turn.history()->tokens();
+  const auto& suffix = turn.tokens.suffix;
+  window.insert(window.end(), suffix.begin(), suffix.end());
   window.insert(window.end(), turn.answered.begin(), turn.answered.end());
   return window;
 }
@@ -53,6 +68,10 @@ bool SessionManager::Admit(const TurnPtr& turn) {
       std::min(context_.settings.window_tokens,
                size + std::min(MaxNewTokens(*turn), context_.settings.answer_reserve_tokens));
   if (turn->session) {
+    // Being stopped for this turn; there is room for it the moment that has happened.
+    if (turn->cut && cutting_ahead_ == turn->session) return false;
+    if (turn->cut && turn->taken_ahead == 0 && turn->preemptions == 0)
+      turn->taken_ahead = TakeCutAhead(*turn, end);
     if (!residency_.Reserve(turn->session->resident, end)) return false;
   } else if (!AdmitAnonymous(turn, end)) {
     return false;
@@ -95,6 +114,7 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
   }
   auto fresh = std::make_shared<Anonymous>();
   fresh->identity = turn->request.identity;
+  fresh->tokens = window;
   if (best) ++best->resident.pins;  // must outlive the search for room
   bool reserved = residency_.Reserve(fresh->resident, end);
   if (best) --best->resident.pins;
@@ -114,7 +134,7 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
     turn->copy_end = std::min(best_shared, WindowSize(*turn) - 1);
     // The copy is ordered before anything else that is asked of either sequence from here on.
     context_.engine.CopyPrefix(turn->copy_from, fresh->resident.seq, turn->copy_end,
-                               [turn](Status status) {
+                               [turn](const Status& status) {
                                  if (!status.ok()) turn->copy_end = 0;
                                });
   }
@@ -148,15 +168,17 @@ void SessionManager::CopyPrefixThenStart(const TurnPtr& turn) {
 
 void SessionManager::RestoreSession(const TurnPtr& turn) {
   Session& session = *turn->session;
-  TokenPos live = std::min(session.resident.live_end, WindowSize(*turn) - 1);
+  const TokenPos kept = KeptKv(*turn);
+  TokenPos live = std::min(
+      {session.resident.live_end, std::max(kept, turn->taken_ahead), WindowSize(*turn) - 1});
   // The history's last token is computed again even where it is live, as it has to be after a
   // restore (INV-6): so both go on with the same batches, and with the same numbers.
-  const auto history = static_cast<TokenPos>(session.tokens.size());
+  const TokenPos history = turn->history()->size();
   if (context_.engine.info().range_export && live == history) live = std::max(0, history - 1);
   std::vector<PieceRow> pieces;
   for (const PieceRow& piece : session.chain.pieces)
-    if (piece.range.end > live) pieces.push_back(piece);
-  if (context_.store == nullptr || pieces.empty()) {
+    if (piece.range.end > live && piece.range.end <= kept) pieces.push_back(piece);
+  if (!context_.keeps_kv() || pieces.empty()) {
     RestoreResult nothing;
     nothing.end = live;
     RestoredOn(turn, live, std::move(nothing));
@@ -209,7 +231,7 @@ void SessionManager::AccountPrompt(Turn& turn, TokenPos reused, TokenPos restore
                                    const std::vector<KvReason>& lost) {
   TurnOutcome& outcome = turn.outcome;
   if (turn.preemptions > 0) return;  // told once, for the first start
-  const auto history = static_cast<int32_t>(turn.session ? turn.session->tokens.size() : 0);
+  const int32_t history = turn.history() ? turn.history()->size() : 0;
   outcome.prompt_tokens = WindowSize(turn);
   outcome.reused = reused;
   outcome.restored = restored;
@@ -230,17 +252,21 @@ void SessionManager::AccountPrompt(Turn& turn, TokenPos reused, TokenPos restore
   if (gap == 0) return;
   tell("tail", 1, "the last token is always decoded again");
   gap -= 1;
+  if (turn.cut) {
+    tell("window", gap, "the window was cut and what is kept was not prepared");
+    return;
+  }
   for (const KvReason& reason : lost) {
     const int32_t tokens = std::min(gap, reason.tokens);
     tell(reason.code, tokens, reason.detail);
     gap -= tokens;
   }
-  if (context_.store == nullptr) {
+  if (!context_.keeps_kv()) {
     tell("policy", gap, "the server keeps no KV on disk");
   } else if (!context_.engine.info().range_export) {
     tell("state", gap, "this kind of model keeps no stored KV yet");
   } else {
-    tell("missing", gap, "not stored before the KV was dropped");
+    tell("missing", gap, "not on disk yet when the server ended or the KV made room for others");
   }
 }
 
@@ -324,11 +350,8 @@ void SessionManager::EndWithoutCommit(const TurnPtr& turn, TokenPos kv_end,
                                       Result<TurnOutcome> outcome) {
   if (turn->pinned) {
     Resident& resident = turn->resident();
-    if (turn->session) {
-      const auto history = static_cast<TokenPos>(turn->session->tokens.size());
-      if (kv_end > history) context_.engine.Truncate(resident.seq, history, nullptr);
-      kv_end = std::min(kv_end, history);
-    }
+    if (turn->session) kv_end = std::min(kv_end, KeptKv(*turn));
+    context_.engine.Truncate(resident.seq, kv_end, nullptr);
     residency_.Settle(resident, kv_end);
     Unpin(*turn);
     if (turn->session && !context_.engine.info().range_export) residency_.Evict(resident);
@@ -347,15 +370,22 @@ void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
   }
   if (result->reason == FinishReason::kPreempted && !turn->cancelled && !turn->stopping) {
     turn->answered = std::move(result->answer);
-    turn->outcome.times.prefill += static_cast<double>(result->times.prefill_ns) * 1e-6;
-    turn->outcome.times.decode += static_cast<double>(result->times.decode_ns) * 1e-6;
+    AddTimes(*turn, result->times);
     ++turn->preemptions;
     counters_.preemptions.Add();
     Unpin(*turn);
     residency_.Evict(turn->resident());
+    turn->taken_ahead = 0;
     turn->anonymous = nullptr;
     turn->phase = TurnPhase::kReady;
     context_.core.Post([this, turn] { events_.on_preempted(turn); });
+    return;
+  }
+  if (result->reason == FinishReason::kPreempted && !result->answer.empty()) {
+    // Cancelled just then: what the engine held back of the text is still to come.
+    turn->answered = std::move(result->answer);
+    AddTimes(*turn, result->times);
+    EndPreempted(turn, result->kv_end);
     return;
   }
   const bool ended_early =

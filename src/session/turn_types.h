@@ -80,9 +80,15 @@ struct TurnSink {
 };
 
 struct SessionInfo {
+  struct Window {
+    int32_t tokens = 0;
+    uint64_t archived_turns = 0;
+  };
+
   SessionRow row;
-  int32_t live_tokens = 0;    // KV in the engine now
-  int32_t stored_tokens = 0;  // KV on disk that matches the log
+  std::optional<Window> window;  // not in a listing
+  int32_t live_tokens = 0;       // KV in the engine now
+  int32_t stored_tokens = 0;     // KV on disk that matches the log
   uint64_t stored_bytes = 0;
   bool running = false;
 };

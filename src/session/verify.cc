@@ -1,18 +1,22 @@
 #include "session/verify.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <set>
 
 #include "base/limits.h"
 #include "session/chain.h"
 #include "session/restore.h"
+#include "session/window.h"
 
 namespace tenuto {
 namespace {
 
 constexpr SeqId kStored{0};
 constexpr SeqId kScratch{1};
+constexpr SeqId kFiller{2};
+constexpr TokenPos kFillerTokens = 13;  // no multiple of any kernel's width
 
 // Logits at each probed position, in the order of `positions`.
 using Probes = std::vector<std::vector<float>>;
@@ -54,15 +58,19 @@ class Verifier {
     TENUTO_TRY(executor_.Truncate(kStored, 0));
     Tell("recompute in large batches");
     TENUTO_ASSIGN(const Probes large, ProbeBatched(executor_.batch_tokens_max()));
-    Tell("recompute in batches of 64");
-    TENUTO_ASSIGN(const Probes small, ProbeBatched(64));
+    Tell("recompute in other cells");
+    TENUTO_ASSIGN(const Probes elsewhere, ProbeElsewhere());
+    Tell("recompute in batches of at most 64");
+    TENUTO_ASSIGN(const Probes small, ProbeBatched(std::min(64, executor_.batch_tokens_max())));
     TENUTO_TRY(Replay());
     TENUTO_ASSIGN(const Probes replayed, ProbeRestored(kStored));
     TENUTO_TRY(executor_.Truncate(kStored, 0));
     report_.restored_difference = LargestDifference(restored, replayed);
-    report_.recompute_difference =
-        std::max({LargestDifference(large, small), LargestDifference(large, replayed),
-                  LargestDifference(small, replayed)});
+    const std::array<const Probes*, 4> recomputed = {&large, &elsewhere, &small, &replayed};
+    for (size_t i = 0; i < recomputed.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        report_.recompute_difference = std::max(report_.recompute_difference,
+                                                LargestDifference(*recomputed[i], *recomputed[j]));
     for (const auto& logits : replayed)
       for (const float logit : logits)
         report_.logit_magnitude =
@@ -80,13 +88,10 @@ class Verifier {
     if (row.vocabulary != executor_.info().vocabulary)
       return Error(Code::kConflict,
                    "session " + key.Short() + " was written with another model's vocabulary");
-    TENUTO_ASSIGN(const auto turns, log.ReadTurns(row.id, row.head));
-    for (const TurnRow& turn : turns) {
-      tokens_.insert(tokens_.end(), turn.prompt.begin(), turn.prompt.end());
-      const auto prompt_end = static_cast<TokenPos>(tokens_.size());
-      tokens_.insert(tokens_.end(), turn.answer.begin(), turn.answer.end());
-      turns_.push_back({prompt_end, static_cast<TokenPos>(tokens_.size())});
-    }
+    TENUTO_ASSIGN(const auto turns, log.ReadWindow(row.id, row.head));
+    const SessionWindow window = SessionWindow::FromLog(row, turns);
+    tokens_ = window.tokens();
+    PlaceTurns(turns, window.first());
     TENUTO_ASSIGN(const auto rows, log.ReadPieces(row.id));
     ChainBuild build = BuildChain(rows, tokens_, owner_, executor_.info().fingerprint);
     chain_ = std::move(build.chain);
@@ -100,6 +105,16 @@ class Verifier {
                    "the session has " + std::to_string(chain_.end()) +
                        " stored tokens, more than the KV cells of this engine; give -c");
     return Ok();
+  }
+
+  // What a cut kept was computed in one go with the prompt of the turn that cut.
+  void PlaceTurns(std::span<const TurnRow> turns, uint64_t first) {
+    auto end = static_cast<TokenPos>(tokens_.size());
+    for (auto turn = turns.rbegin(); turn != turns.rend() && turn->window_first == first; ++turn) {
+      const auto answer = static_cast<TokenPos>(turn->answer.size());
+      turns_.insert(turns_.begin(), TurnEnds{end - answer, end});
+      end -= answer + static_cast<TokenPos>(turn->prompt.size());
+    }
   }
 
   Status ImportAll() {
@@ -177,6 +192,20 @@ class Verifier {
     return probes;
   }
 
+  // As ProbeBatched, but behind a few cells of something else: where KV lies decides in which order
+  // it is summed.
+  Result<Probes> ProbeElsewhere() {
+    const TokenPos few =
+        std::min<TokenPos>(kFillerTokens, executor_.info().cells - imported_end_ - 1);
+    std::vector<ForwardToken> filler;
+    for (TokenPos p = 0; p < few; ++p)
+      filler.push_back({kFiller, p, TokenAt(0), false});
+    if (!filler.empty()) TENUTO_TRY(executor_.Forward(filler));
+    auto probes = ProbeBatched(executor_.batch_tokens_max());
+    TENUTO_TRY(executor_.Truncate(kFiller, 0));
+    return probes;
+  }
+
   // Computes [0, imported_end_) again in the batches in which a server that had nothing else to do
   // computed it: prompts in chunks, answers token by token. A model's kernels for one token and for
   // many round differently, so only this can be equal bit for bit.
@@ -187,7 +216,7 @@ class Verifier {
     for (const TurnEnds& turn : turns_) {
       while (at < std::min(turn.prompt, imported_end_)) {
         const TokenPos n = std::min({turn.prompt - at, imported_end_ - at, chunk});
-        TENUTO_TRY(ForwardUnseen(at, n));
+        TENUTO_TRY(ForwardWithoutOutput(at, n));
         at += n;
       }
       // An answer's last token goes with the next prompt.
@@ -197,14 +226,14 @@ class Verifier {
                std::to_string(imported_end_));
           told = at + kTellEvery;
         }
-        TENUTO_TRY(ForwardUnseen(at, 1));
+        TENUTO_TRY(ForwardWithoutOutput(at, 1));
       }
     }
     return Ok();
   }
 
   // The tokens [begin, begin + count) into kStored.
-  Status ForwardUnseen(TokenPos begin, TokenPos count) {
+  Status ForwardWithoutOutput(TokenPos begin, TokenPos count) {
     std::vector<ForwardToken> batch;
     for (TokenPos p = begin; p < begin + count; ++p)
       batch.push_back({kStored, p, TokenAt(p), false});

@@ -3,6 +3,7 @@
 // of its own.
 #pragma once
 
+#include <cmath>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -28,17 +29,20 @@ struct VerifyReport {
   // Largest |logit(restored) - logit(recomputed as it was served: prompts in chunks, answers token
   // by token)|. 0 where the session was alone on a server from its start.
   double restored_difference = 0;
-  double recompute_difference = 0;  // largest among recomputes cut into batches differently
+  double recompute_difference = 0;  // largest among recomputes in other batches or other cells
   double logit_magnitude = 0;       // largest |logit|, for scale
 
   double bound() const { return 2 * recompute_difference; }
   bool bytes_equal() const { return pieces_unequal == 0 && damaged_pieces == 0; }
-  bool logits_equal() const { return restored_difference <= bound(); }
+  bool logits_equal() const {
+    return std::isfinite(restored_difference) && restored_difference <= bound();
+  }
 };
 
 // `progress` is told what is being done; may be empty. kNotFound: no such session; kConflict:
 // another vocabulary; kExhausted: the executor's cells don't hold the session; kCorrupt, kIo from
 // the log.
+// REQUIRES: three sequences.
 Result<VerifyReport> VerifySession(Executor& executor, TokenLog& log, PayloadStore& store,
                                    const SessionKey& key,
                                    const std::function<void(const std::string&)>& progress);

@@ -18,11 +18,11 @@ bool IsTurnId(const std::string& id) {
 
 Status CheckTokens(const std::vector<TokenId>& tokens, const char* what) {
   if (tokens.size() > kTurnTokensMax)
-    return Error(Code::kInvalid,
-                 std::string(what) + " of a turn has " + std::to_string(tokens.size()) +
-                     " tokens; the log takes at most " + std::to_string(kTurnTokensMax));
+    return Error(Code::kInvalid, std::string(what) + " has " + std::to_string(tokens.size()) +
+                                     " tokens; the log takes at most " +
+                                     std::to_string(kTurnTokensMax));
   if (std::any_of(tokens.begin(), tokens.end(), [](TokenId token) { return token < 0; }))
-    return Error(Code::kInvalid, std::string(what) + " of a turn has a token id below 0");
+    return Error(Code::kInvalid, std::string(what) + " has a token id below 0");
   return Ok();
 }
 
@@ -49,8 +49,13 @@ Status CheckTurnCommit(const TurnCommit& commit) {
   if (turn.parent == turn.id) return Error(Code::kInvalid, "a turn can't be its own parent");
   if (commit.lease_epoch > kStoredIntegerMax)
     return Error(Code::kInvalid, "lease epoch is out of range");
-  TENUTO_TRY(CheckTokens(turn.prompt, "the prompt"));
-  TENUTO_TRY(CheckTokens(turn.answer, "the answer"));
+  TENUTO_TRY(CheckTokens(turn.prompt, "the prompt of a turn"));
+  TENUTO_TRY(CheckTokens(turn.answer, "the answer of a turn"));
+  TENUTO_TRY(CheckTokens(commit.head_tokens, "the head of the prompts"));
+  if (turn.close_tokens > turn.prompt.size())
+    return Error(Code::kInvalid,
+                 "the closing of the turn before has " + std::to_string(turn.close_tokens) +
+                     " tokens; the prompt that holds it has " + std::to_string(turn.prompt.size()));
   TENUTO_TRY(CheckText(commit.system_json, kTurnJsonBytesMax, "the system items"));
   TENUTO_TRY(CheckText(turn.items_json, kTurnJsonBytesMax, "the items of a turn"));
   TENUTO_TRY(CheckText(turn.params_json, kTurnJsonBytesMax, "the parameters of a turn"));
@@ -59,6 +64,12 @@ Status CheckTurnCommit(const TurnCommit& commit) {
   TENUTO_TRY(CheckText(turn.finish_reason, kFinishReasonBytesMax, "the finish reason"));
   TENUTO_TRY(CheckText(turn.idempotency_key, kIdempotencyKeyBytesMax, "the idempotency key"));
   return Ok();
+}
+
+Status CheckWindow(const TurnRow& turn, uint64_t line_turns) {
+  if (turn.window_first >= 1 && turn.window_first <= line_turns) return Ok();
+  return Error(Code::kInvalid, "the window begins with turn " + std::to_string(turn.window_first) +
+                                   " of a line of " + std::to_string(line_turns));
 }
 
 Status CheckPieceRow(const PieceRow& piece) {

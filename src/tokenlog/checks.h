@@ -10,14 +10,19 @@ namespace tenuto {
 
 // Limits of one row. A turn is bounded by the window and by the request body; these stop what is
 // far beyond both.
-inline constexpr size_t kTurnTokensMax = 4 * 1024 * 1024;  // prompt, and answer
-inline constexpr size_t kTurnJsonBytesMax = 64 * kMiB;     // each JSON column
-inline constexpr size_t kTurnIdBytesMax = 64;              // [A-Za-z0-9_-]
+inline constexpr size_t kTurnTokensMax = 4 * kMiB;      // prompt, answer, and head tokens
+inline constexpr size_t kTurnJsonBytesMax = 64 * kMiB;  // each JSON column
+inline constexpr size_t kTurnIdBytesMax = 64;           // [A-Za-z0-9_-]
 inline constexpr size_t kFinishReasonBytesMax = 64;
 inline constexpr size_t kSessionPageMax = 1000;  // rows that one ListSessions returns at most
+inline constexpr size_t kTurnPageMax = 1000;     // rows that one ReadTurnsBack returns at most
 
-// The shape of a commit: key, ids, sizes, token ids >= 0. kInvalid.
+// The shape of a commit: key, ids, sizes, token ids >= 0. kInvalid. What its place in the line
+// decides is CheckWindow's.
 Status CheckTurnCommit(const TurnCommit& commit);
+
+// The turn's window begins in the line that ends with it, whose length is `line_turns`. kInvalid.
+Status CheckWindow(const TurnRow& turn, uint64_t line_turns);
 
 // The shape of a piece row: kind, range, file and place. kInvalid.
 Status CheckPieceRow(const PieceRow& piece);

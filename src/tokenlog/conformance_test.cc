@@ -1,5 +1,5 @@
-// The contract of log.h over every store: sessions and turns. conformance_pieces_test.cc has the
-// rest.
+// The contract of log.h over every store: sessions and turns. conformance_windows_test.cc has parts
+// of a line, conformance_pieces_test.cc the rest.
 #include "tokenlog/conformance.h"
 
 #include <gtest/gtest.h>
@@ -19,13 +19,6 @@ INSTANTIATE_TEST_SUITE_P(Stores, TokenLogTest,
                            return std::string(param_info.param == StoreKind::kMemory ? "memory"
                                                                                      : "sqlite");
                          });
-
-std::vector<std::string> Ids(const std::vector<TurnRow>& turns) {
-  std::vector<std::string> ids;
-  for (const TurnRow& turn : turns)
-    ids.push_back(turn.id.value);
-  return ids;
-}
 
 TEST_P(TokenLogTest, LeaseEpochsGrowAndOutliveTheWriter) {
   const auto first = log().NextLeaseEpoch();
@@ -49,6 +42,7 @@ TEST_P(TokenLogTest, FirstTurnMakesTheSession) {
   EXPECT_EQ(row->lease_epoch, 1U);
   EXPECT_EQ(row->vocabulary, commit.vocabulary);
   EXPECT_EQ(row->system_json, commit.system_json);
+  EXPECT_EQ(row->head_tokens, commit.head_tokens);
   EXPECT_EQ(row->turns, 1U);
   EXPECT_EQ(row->tokens, commit.turn.prompt.size() + commit.turn.answer.size());
   EXPECT_EQ(row->created_unix_ms, 1000);
@@ -60,6 +54,7 @@ TEST_P(TokenLogTest, EveryFieldOfATurnComesBackAfterReopen) {
   TurnRow& turn = commit.turn;
   turn.prompt = {0, 1, 0x7fffffff};
   turn.answer = {};
+  turn.close_tokens = 3;
   turn.items_json = std::string("nul \0 and \xff bytes", 16);
   turn.params_json = "";
   turn.finish_reason = "cancelled";
@@ -96,12 +91,33 @@ TEST_P(TokenLogTest, LineComesBackInOrderWithItsCounts) {
   EXPECT_TRUE(none->empty());
 }
 
-TEST_P(TokenLogTest, SystemItemsAreThoseOfTheFirstTurn) {
-  CommitLine(Key("chat"), {"T1"});
+TEST_P(TokenLogTest, SystemItemsAndHeadTokensAreThoseOfTheFirstTurn) {
+  const int64_t id = CommitLine(Key("chat"), {"T1"});
+  const TurnCommit first = MakeCommit(Key("chat"), "T1");
   TurnCommit second = MakeCommit(Key("chat"), "T2", "T1");
   second.system_json = "[\"other\"]";
+  second.head_tokens = {};
   ASSERT_TRUE(CommitOne(log(), second).ok());
-  EXPECT_EQ(log().FindSession(Key("chat"))->system_json, MakeCommit(Key("chat"), "T1").system_json);
+  // Another root: it is sealed to the session's head tokens, not to its own.
+  TurnCommit root = MakeCommit(Key("chat"), "R1");
+  root.expected_head = {"T2"};
+  root.head_tokens = {9};
+  ASSERT_TRUE(CommitOne(log(), root).ok());
+  store_->Reopen();
+  EXPECT_EQ(log().FindSession(Key("chat"))->system_json, first.system_json);
+  EXPECT_EQ(log().FindSession(Key("chat"))->head_tokens, first.head_tokens);
+  EXPECT_EQ(Ids(*log().ReadTurns(id, {"T2"})), (std::vector<std::string>{"T1", "T2"}));
+  EXPECT_EQ(Ids(*log().ReadTurns(id, {"R1"})), (std::vector<std::string>{"R1"}));
+}
+
+TEST_P(TokenLogTest, ASessionMayHaveNoHeadTokens) {
+  TurnCommit commit = MakeCommit(Key("chat"), "T1");
+  commit.head_tokens = {};
+  const auto id = CommitOne(log(), commit);
+  ASSERT_TRUE(id.ok()) << id.error().message();
+  store_->Reopen();
+  EXPECT_TRUE(log().FindSession(Key("chat"))->head_tokens.empty());
+  EXPECT_EQ(log().ReadTurns(*id, {"T1"})->size(), 1U);
 }
 
 TEST_P(TokenLogTest, BranchesShareTheirTrunk) {
@@ -219,6 +235,12 @@ TEST_P(TokenLogTest, MalformedCommitsAreInvalid) {
       [](TurnCommit& c) { c.turn.prompt.push_back(-1); },
       [](TurnCommit& c) { c.turn.answer = {INT32_MIN}; },
       [](TurnCommit& c) { c.turn.prompt.assign(kTurnTokensMax + 1, 0); },
+      [](TurnCommit& c) { c.turn.window_first = 0; },
+      [](TurnCommit& c) { c.turn.window_first = 2; },  // of a root
+      [](TurnCommit& c) { c.turn.window_first = UINT64_MAX; },
+      [](TurnCommit& c) { c.turn.close_tokens = 3; },
+      [](TurnCommit& c) { c.head_tokens.push_back(-1); },
+      [](TurnCommit& c) { c.head_tokens.assign(kTurnTokensMax + 1, 0); },
       [](TurnCommit& c) { c.turn.items_json.assign(kTurnJsonBytesMax + 1, ' '); },
       [](TurnCommit& c) { c.system_json.assign(kTurnJsonBytesMax + 1, ' '); },
       [](TurnCommit& c) { c.turn.idempotency_key.assign(kIdempotencyKeyBytesMax + 1, 'k'); },
@@ -261,6 +283,8 @@ TEST_P(TokenLogTest, OneCallGivesEachCommitItsOwnVerdict) {
 TEST_P(TokenLogTest, WhatDoesNotExistIsNotFound) {
   EXPECT_EQ(log().FindSession(Key("none")).error().code(), Code::kNotFound);
   EXPECT_EQ(log().ReadTurns(99, {}).error().code(), Code::kNotFound);
+  EXPECT_EQ(log().ReadWindow(99, {}).error().code(), Code::kNotFound);
+  EXPECT_EQ(log().ReadTurnsBack(99, {}, 1).error().code(), Code::kNotFound);
   EXPECT_EQ(log().FindByIdempotencyKey(99, "k").error().code(), Code::kNotFound);
   EXPECT_EQ(log().ReadPieces(99).error().code(), Code::kNotFound);
   EXPECT_EQ(log().DeleteSession(Key("none")).error().code(), Code::kNotFound);
@@ -269,6 +293,9 @@ TEST_P(TokenLogTest, WhatDoesNotExistIsNotFound) {
   EXPECT_EQ(log().AddPieces(99, {&piece, 1}).error().code(), Code::kNotFound);
   const int64_t id = CommitLine(Key("chat"), {"T1"});
   EXPECT_EQ(log().ReadTurns(id, {"T9"}).error().code(), Code::kNotFound);
+  EXPECT_EQ(log().ReadWindow(id, {"T9"}).error().code(), Code::kNotFound);
+  for (const size_t limit : {0, 1, 7})
+    EXPECT_EQ(log().ReadTurnsBack(id, {"T9"}, limit).error().code(), Code::kNotFound);
   EXPECT_EQ(log().FindByIdempotencyKey(id, "k").error().code(), Code::kNotFound);
   EXPECT_TRUE(log().ReadPieces(id)->empty());
   EXPECT_TRUE(log().ReferencedFiles()->empty());

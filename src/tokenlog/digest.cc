@@ -15,19 +15,22 @@ void UpdateTokens(Sha256& hash, const std::vector<TokenId>& tokens) {
 
 }  // namespace
 
-Digest256 LineSeed(const SessionKey& key) {
+Digest256 LineSeed(const SessionKey& key, const std::vector<TokenId>& head_tokens) {
   Sha256 hash;
-  hash.UpdateField("tenuto.line.1");
+  hash.UpdateField("tenuto.line.2");
   hash.UpdateField(key.Full());
+  UpdateTokens(hash, head_tokens);
   return hash.Finish();
 }
 
 Digest256 TurnDigest(const Digest256& parent, const TurnRow& turn) {
   Sha256 hash;
-  hash.UpdateField("tenuto.turn.1");
+  hash.UpdateField("tenuto.turn.2");
   hash.Update(std::span<const std::byte>(parent.bytes));
   hash.UpdateField(turn.id.value);
   hash.UpdateField(turn.parent.value);
+  hash.UpdateU64(turn.window_first);
+  hash.UpdateU64(turn.close_tokens);
   UpdateTokens(hash, turn.prompt);
   UpdateTokens(hash, turn.answer);
   hash.UpdateField(turn.items_json);

@@ -26,17 +26,37 @@ TurnRow Example() {
   return turn;
 }
 
+TurnRow SecondExample() {
+  TurnRow turn = Example();
+  turn.parent = turn.id;
+  turn.id = {"01HF7YAT000000000000000002"};
+  turn.prompt = {8, 2, 5};
+  turn.answer = {9, 4};
+  turn.window_first = 2;
+  turn.close_tokens = 1;
+  turn.created_unix_ms = 1700000001000;
+  turn.completed_unix_ms = 1700000001500;
+  return turn;
+}
+
+const std::vector<TokenId> kHead = {1};
+
 TEST(TurnDigest, WorkedExample) {
-  EXPECT_EQ(LineSeed(kKey).Hex(),
-            "bc34c7727cdf28eef287dbeb02bc57bb45c730d6f988cbbb151a3394f05434cd");
-  EXPECT_EQ(TurnDigest(LineSeed(kKey), Example()).Hex(),
-            "7447c615b580cdbb39eb20ccecaab3368805ed177a4da839c6b1a4e316ecff27");
+  const Digest256 seed = LineSeed(kKey, kHead);
+  EXPECT_EQ(seed.Hex(), "3309638a3d7c5470ff6925b356a7a19e1182260689febefbcc651a2078870bca");
+  const Digest256 first = TurnDigest(seed, Example());
+  EXPECT_EQ(first.Hex(), "233be8c351743a6f7c46f4d875f64cc7f6ef280e35bac1cef1d2e35639615d5c");
+  EXPECT_EQ(TurnDigest(first, SecondExample()).Hex(),
+            "20c372fb8a1f7dd7516e124145f05618d510704192135cd1cc7c968f77b7e7f2");
 }
 
 TEST(TurnDigest, EveryFieldCounts) {
   const std::vector<std::function<void(TurnRow&)>> changes = {
       [](TurnRow& t) { t.id.value += "X"; },
       [](TurnRow& t) { t.parent.value = "P"; },
+      [](TurnRow& t) { t.window_first = 0; },
+      [](TurnRow& t) { t.window_first = 2; },
+      [](TurnRow& t) { t.close_tokens = 1; },
       [](TurnRow& t) { t.prompt.back() ^= 1; },
       [](TurnRow& t) { t.answer.push_back(0); },
       // A token that moves from the prompt to the answer.
@@ -54,18 +74,20 @@ TEST(TurnDigest, EveryFieldCounts) {
       [](TurnRow& t) { ++t.created_unix_ms; },
       [](TurnRow& t) { ++t.completed_unix_ms; },
   };
-  std::vector<std::string> digests = {TurnDigest(LineSeed(kKey), Example()).Hex()};
+  std::vector<std::string> digests = {TurnDigest(LineSeed(kKey, kHead), Example()).Hex()};
   for (const auto& change : changes) {
     TurnRow turn = Example();
     change(turn);
-    digests.push_back(TurnDigest(LineSeed(kKey), turn).Hex());
+    digests.push_back(TurnDigest(LineSeed(kKey, kHead), turn).Hex());
   }
   SessionKey other = kKey;
   other.session = "chat-2";
-  digests.push_back(TurnDigest(LineSeed(other), Example()).Hex());
+  digests.push_back(TurnDigest(LineSeed(other, kHead), Example()).Hex());
+  digests.push_back(TurnDigest(LineSeed(kKey, {1, 1}), Example()).Hex());
+  digests.push_back(TurnDigest(LineSeed(kKey, {}), Example()).Hex());
   std::sort(digests.begin(), digests.end());
   EXPECT_EQ(std::unique(digests.begin(), digests.end()), digests.end());
-  EXPECT_EQ(digests.size(), changes.size() + 2);
+  EXPECT_EQ(digests.size(), changes.size() + 4);
 }
 
 }  // namespace

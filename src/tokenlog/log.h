@@ -29,6 +29,9 @@ struct SessionRow {
   std::string system_json;   // the system items of the first turn as a JSON array, "[]" when none
   uint64_t turns = 0;        // of the head's line
   uint64_t tokens = 0;       // of the head's line
+  // What every prompt of the session begins with once its oldest turns are cut away: the first
+  // token, the system prompt. Stored with the first turn.
+  std::vector<TokenId> head_tokens;
 };
 
 struct TurnRow {
@@ -38,6 +41,12 @@ struct TurnRow {
   std::vector<TokenId> prompt;
   // Generated, without the end-of-turn token and without what followed a stop string.
   std::vector<TokenId> answer;
+  // The oldest turn that this one's prompt still held, counted along the line from 1; at most this
+  // turn's own number. Where the cut lies is history, not a guess (INV-8).
+  uint64_t window_first = 1;
+  // So many first tokens of `prompt` close the turn before; they are left out of a window that
+  // begins with this turn. At most prompt.size().
+  uint32_t close_tokens = 0;
   std::string items_json;   // array of {"role","content",...}: what a client sees, answer included
   std::string params_json;  // sampling parameters as resolved, seed included
   std::string finish_reason;    // "stop", "length", "cancelled", "shutdown"
@@ -60,7 +69,8 @@ struct TurnCommit {
   TurnId expected_head;
   uint64_t lease_epoch = 0;
   Digest256 vocabulary;
-  std::string system_json;  // stored with the first turn
+  std::string system_json;           // stored with the first turn
+  std::vector<TokenId> head_tokens;  // likewise
   TurnRow turn;
 };
 
@@ -94,6 +104,13 @@ class TokenLog {
   virtual Result<SessionRow> FindSession(const SessionKey& key) = 0;  // kNotFound
   // The line of turns from the root to `head`, in order. kCorrupt when the line is broken.
   virtual Result<std::vector<TurnRow>> ReadTurns(int64_t session, const TurnId& head) = 0;
+  // The end of that line: from turn `window_first` of `head` to `head`, in order. Costs what is
+  // read, not what is before it: digests are compared from the turn before on. Errors likewise.
+  virtual Result<std::vector<TurnRow>> ReadWindow(int64_t session, const TurnId& head) = 0;
+  // At most `limit` (<= kTurnPageMax) turns of the line that ends with `last`, newest first.
+  // kNotFound: no such turn.
+  virtual Result<std::vector<TurnRow>> ReadTurnsBack(int64_t session, const TurnId& last,
+                                                     size_t limit) = 0;
   virtual Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) = 0;
   // Sessions of one user (all agents), in key order after `after` (exclusive; empty: from the
   // start; else a session's name, kInvalid when it is none). An empty user lists the tenant's, an

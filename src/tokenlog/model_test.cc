@@ -73,6 +73,10 @@ class Operation {
       }
       case 6:
         return Describe(log.ReadTurns(session_, head_));
+      case 7:
+        return Describe(log.ReadWindow(session_, head_));
+      case 8:
+        return Describe(log.ReadTurnsBack(session_, head_, limit_));
       default: {
         std::string text;
         for (const auto& verdict : log.Commit(commits_))
@@ -104,6 +108,14 @@ class Operation {
     if (random_.Chance(0.05)) commit.turn.parent = {"nowhere"};
     if (random_.Chance(0.05)) commit.expected_head = {"elsewhere"};
     if (!line.empty() && random_.Chance(0.05)) commit.turn.id = line[random_.Below(line.size())].id;
+    // Where the window begins: in the line, mostly, and now and then where there is no turn.
+    commit.turn.window_first = 1 + random_.Below(line.size() + 1);
+    if (random_.Chance(0.3)) commit.turn.window_first = 1;
+    if (random_.Chance(0.03)) commit.turn.window_first = random_.Below(2) * (line.size() + 2);
+    commit.turn.close_tokens = static_cast<uint32_t>(random_.Below(id.size() + 1));
+    if (random_.Chance(0.02)) commit.turn.close_tokens += 7;
+    commit.head_tokens.assign(random_.Below(4), static_cast<TokenId>(random_.Below(1000)));
+    if (random_.Chance(0.02)) commit.head_tokens.push_back(-1);
     if (random_.Chance(0.05)) commit.vocabulary = Sha256Of(std::string_view("else"));
     if (random_.Chance(0.05)) commit.turn.prompt.push_back(-1);
     if (random_.Chance(0.3)) commit.turn.idempotency_key = "k" + std::to_string(random_.Below(10));
@@ -114,11 +126,15 @@ class Operation {
   }
 
   void Draw(TokenLog& look) {
-    kind_ = random_.Below(16);
+    kind_ = random_.Below(18);
     key_ = DrawKey();
     const auto row = look.FindSession(key_);
     session_ = row.ok() ? row->id : static_cast<int64_t>(random_.Below(10));
     head_ = row.ok() && random_.Chance(0.8) ? row->head : TurnId{"T1"};
+    if (row.ok() && random_.Chance(0.4)) {
+      const std::vector<TurnRow> line = *look.ReadTurns(row->id, row->head);
+      head_ = line[random_.Below(line.size())].id;
+    }
     idempotency_key_ = "k" + std::to_string(random_.Below(10));
     for (uint64_t n = random_.Below(4); n > 0; --n) {
       const auto begin = static_cast<TokenPos>(random_.Below(100));

@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <string>
 #include <vector>
@@ -51,12 +52,14 @@ inline TurnCommit MakeCommit(const SessionKey& key, const std::string& id,
   commit.lease_epoch = 1;
   commit.vocabulary = Sha256Of(std::string_view("vocabulary"));
   commit.system_json = R"([{"role":"system","content":"Be brief."}])";
+  commit.head_tokens = {1, 500, 501};
   TurnRow& turn = commit.turn;
   turn.id = {id};
   turn.parent = {parent};
   for (const char c : id)
     turn.prompt.push_back(c);
   turn.answer = {1, 2, 3, 0x7fffffff};
+  turn.close_tokens = static_cast<uint32_t>(id.size() / 2);
   turn.items_json = R"([{"role":"user","content":"question )" + id + R"("}])";
   turn.params_json = R"({"seed":7})";
   turn.finish_reason = "stop";
@@ -87,6 +90,8 @@ inline void ExpectSame(const TurnRow& a, const TurnRow& b) {
   EXPECT_EQ(a.parent, b.parent);
   EXPECT_EQ(a.prompt, b.prompt);
   EXPECT_EQ(a.answer, b.answer);
+  EXPECT_EQ(a.window_first, b.window_first);
+  EXPECT_EQ(a.close_tokens, b.close_tokens);
   EXPECT_EQ(a.items_json, b.items_json);
   EXPECT_EQ(a.params_json, b.params_json);
   EXPECT_EQ(a.finish_reason, b.finish_reason);
@@ -98,12 +103,23 @@ inline void ExpectSame(const TurnRow& a, const TurnRow& b) {
   EXPECT_EQ(a.completed_unix_ms, b.completed_unix_ms);
 }
 
+inline std::vector<std::string> Ids(const std::vector<TurnRow>& turns) {
+  std::vector<std::string> ids;
+  for (const TurnRow& turn : turns)
+    ids.push_back(turn.id.value);
+  return ids;
+}
+
 // One line that says everything a row holds, so that two logs can be compared whole.
 inline std::string Describe(const SessionRow& row) {
-  return row.key.Full() + " #" + std::to_string(row.id) + " head " + row.head.value + " epoch " +
-         std::to_string(row.lease_epoch) + " " + row.vocabulary.Hex() + " " + row.system_json +
-         " " + std::to_string(row.turns) + "/" + std::to_string(row.tokens) + " " +
-         std::to_string(row.created_unix_ms) + "-" + std::to_string(row.updated_unix_ms);
+  std::string head;
+  for (const TokenId token : row.head_tokens)
+    head += std::to_string(token) + " ";
+  return "[" + head + "] " + row.key.Full() + " #" + std::to_string(row.id) + " head " +
+         row.head.value + " epoch " + std::to_string(row.lease_epoch) + " " + row.vocabulary.Hex() +
+         " " + row.system_json + " " + std::to_string(row.turns) + "/" +
+         std::to_string(row.tokens) + " " + std::to_string(row.created_unix_ms) + "-" +
+         std::to_string(row.updated_unix_ms);
 }
 
 inline std::string Describe(const TurnRow& turn) {
@@ -113,7 +129,8 @@ inline std::string Describe(const TurnRow& turn) {
   text += "|";
   for (const TokenId token : turn.answer)
     text += std::to_string(token) + " ";
-  return text + "] " + turn.items_json + turn.params_json + turn.finish_reason +
+  return text + "] " + std::to_string(turn.window_first) + "/" + std::to_string(turn.close_tokens) +
+         " " + turn.items_json + turn.params_json + turn.finish_reason +
          (turn.incomplete ? "!" : ".") + turn.idempotency_key + turn.outcome_json +
          turn.recall_json + std::to_string(turn.created_unix_ms) + "-" +
          std::to_string(turn.completed_unix_ms);
@@ -138,6 +155,11 @@ inline Result<std::string> Dump(TokenLog& log) {
       text += Describe(row) + "\n" +
               (Describe(same) == Describe(row) ? "" : "found otherwise by its key\n");
       TENUTO_ASSIGN(const std::vector<TurnRow> turns, log.ReadTurns(row.id, row.head));
+      TENUTO_ASSIGN(const std::vector<TurnRow> window, log.ReadWindow(row.id, row.head));
+      const size_t before = turns.size() - std::min(turns.size(), window.size());
+      for (size_t i = 0; i < window.size(); ++i)
+        if (turns.size() < window.size() || Describe(window[i]) != Describe(turns[before + i]))
+          text += "the window is not the end of the line\n";
       for (const TurnRow& turn : turns) {
         text += "  " + Describe(turn) + "\n";
         if (turn.idempotency_key.empty()) continue;

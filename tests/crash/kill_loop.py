@@ -51,8 +51,7 @@ class Client(threading.Thread):
         self.server = server
         self.random = random.Random(seed)
         self.name = f"client-{number}"
-        self.all_sessions = []  # in the order begun; the last few are in use
-        self.sessions = [self.new_session() for _ in range(settings.sessions)]
+        self.sessions = [f"{self.name}::s{n}" for n in range(settings.sessions)]
         self.asked = []  # in order; read by the main thread only while this one is stopped
         self.settings = settings
         self.problems = []
@@ -61,10 +60,6 @@ class Client(threading.Thread):
         self.running = threading.Event()
         self.busy = threading.Lock()  # held while a request is under way
         self.ended = False
-
-    def new_session(self):
-        self.all_sessions.append(f"{self.name}::s{len(self.all_sessions)}")
-        return self.all_sessions[-1]
 
     def run(self):
         while not self.ended:
@@ -101,24 +96,14 @@ class Client(threading.Thread):
         else:
             self.whole(asked, body, headers)
 
-    def refused(self, asked, status, text):
-        """A session whose window is full is done: the client begins another."""
-        assert status == 400 and "does not fit" in text, (status, text)
-        self.asked.remove(asked)
-        self.sessions[self.sessions.index(asked.session)] = self.new_session()
-
     def whole(self, asked, body, headers):
         answer = self.server.post("/v1/chat/completions", body, headers)
-        if answer.status != 200:
-            return self.refused(asked, answer.status, answer.body.decode())
+        assert answer.status == 200, answer
         self.acknowledge(asked, answer.json["tenuto"]["turn"], harness.content(answer.json))
 
     def streamed(self, asked, body, headers):
         text, turn = "", ""
-        try:
-            stream = self.server.stream("/v1/chat/completions", body, headers)
-        except harness.Refused as refusal:
-            return self.refused(asked, *refusal.args)
+        stream = self.server.stream("/v1/chat/completions", body, headers)
         for event in stream:
             assert "error" not in event, event
             text += harness.text_of(event)
@@ -249,7 +234,7 @@ def main():
             if not problems:
                 problems = expect_all_go_on(server, clients)
                 for client in clients:
-                    problems += judge(client, settings, client.all_sessions)
+                    problems += judge(client, settings, client.sessions)
                 if server.stop() != 0:
                     problems.append("the last stop was not clean")
         finally:

@@ -165,7 +165,7 @@ class Server:
         return (
             info
             and not info["running"]
-            and info["kv"]["stored_tokens"] >= info["tokens"] - 1
+            and info["kv"]["stored_tokens"] >= info["window"]["tokens"] - 1
             and info
         )
 

@@ -21,7 +21,9 @@ def test_goes_on_after_kill_9(new_server, sampling):
     batches and same cells give the same bits.
     """
     steady = new_server()
-    expected = [content(steady.chat("ada::bees", turn, ANSWER_TOKENS, **sampling)) for turn in TURNS]
+    expected = [
+        content(steady.chat("ada::bees", turn, ANSWER_TOKENS, **sampling)) for turn in TURNS
+    ]
     steady.kill9()
 
     server = new_server()
@@ -49,8 +51,8 @@ def test_goes_on_after_kill_9(new_server, sampling):
 
 @pytest.mark.parametrize("executor", ["real", "fake"])
 def test_killed_before_the_kv_was_written(new_server, executor):
-    """The log alone is enough: what is not on disk is computed again. The answer is the same with the
-    fake executor; a real model rounds differently when a history is computed in one piece.
+    """The log alone is enough: what is not on disk is computed again. The answer is the same with
+    the fake executor; a real model rounds differently when a history is computed in one piece.
     """
     options = {"model": None} if executor == "fake" else {}
     server = new_server("--no-kv-store", **options)

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/limits.h"
 #include "base/log.h"
 #include "format/bytes.h"
 #include "format/segment.h"
@@ -21,7 +22,7 @@ namespace {
 
 constexpr PayloadFileId kFile{0xa3b4c5d6e7f80912};  // of the vectors
 constexpr size_t kLocationBytes = 16;
-constexpr size_t kReadBytesMax = 64 * 1024;
+constexpr size_t kReadBytesMax = 64 * kKiB;
 
 void ReadAt(PayloadStore& store, std::span<const std::byte> contents, PayloadLocation location) {
   std::vector<std::byte> out(std::min<uint64_t>(location.bytes, kReadBytesMax));

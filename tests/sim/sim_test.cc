@@ -35,12 +35,14 @@ TEST_F(Sim, NothingAcknowledgedIsLostOnAnySeed) {
     sum.crashes += world.facts().crashes;
     sum.restored_tokens += world.facts().restored_tokens;
     sum.replays += world.facts().replays;
+    sum.turns_past_the_window += world.facts().turns_past_the_window;
   }
   // The seeds reach what they are meant to reach.
   EXPECT_GT(sum.turns_acknowledged, count * 10);
   EXPECT_GT(sum.crashes, count / 10);
   EXPECT_GT(sum.restored_tokens, count);
   EXPECT_GT(sum.replays, 0u);
+  EXPECT_GT(sum.turns_past_the_window, count);
 }
 
 TEST_F(Sim, OneSeedIsOneHistory) {

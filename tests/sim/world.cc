@@ -60,6 +60,21 @@ std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<Toke
   return answer;
 }
 
+// What the model was asked in turn `index`: the head, then whole turns from the cut on, the first
+// of them without what closes a turn that is not there.
+std::vector<TokenId> PromptOf(const SessionRow& row, std::span<const TurnRow> turns, size_t index) {
+  std::vector<TokenId> prompt;
+  const auto first = static_cast<size_t>(turns[index].window_first - 1);
+  if (first > 0) prompt = row.head_tokens;
+  for (size_t i = first; i <= index; ++i) {
+    const auto& own = turns[i].prompt;
+    const size_t skip = i == first && first > 0 ? turns[i].close_tokens : 0;
+    prompt.insert(prompt.end(), own.begin() + static_cast<std::ptrdiff_t>(skip), own.end());
+    if (i < index) prompt.insert(prompt.end(), turns[i].answer.begin(), turns[i].answer.end());
+  }
+  return prompt;
+}
+
 }  // namespace
 
 struct Life {
@@ -189,9 +204,9 @@ void World::Answered(size_t index, uint64_t life, const std::string& session,
   client.waiting = false;
   --client.turns_left;
   if (!result.ok()) {
-    // A full window is a fair answer; so is a turn that was cancelled before it said anything.
+    // A turn that was cancelled before it said anything has no other answer.
     const Code code = result.error().code();
-    if (code != Code::kInvalid && code != Code::kUnavailable)
+    if (code != Code::kUnavailable)
       Fail("turn failed: " + std::string(CodeName(code)) + " " + result.error().message());
     return;
   }
@@ -260,20 +275,22 @@ std::string World::CheckLog() {
     if (!turns.ok()) return failed("turns of " + name + ": " + turns.error().message());
     std::map<std::string, const TurnRow*> by_id;
     std::set<std::string> keys;
-    std::vector<TokenId> prefix;
-    for (const TurnRow& turn : *turns) {
+    for (size_t i = 0; i < turns->size(); ++i) {
+      const TurnRow& turn = (*turns)[i];
       if (!by_id.emplace(turn.id.value, &turn).second) return failed("a turn is in the log twice");
       if (!keys.insert(turn.idempotency_key).second) return failed("one request became two turns");
-      prefix.insert(prefix.end(), turn.prompt.begin(), turn.prompt.end());
+      const std::vector<TokenId> prefix = PromptOf(*row, *turns, i);
+      if (static_cast<int32_t>(prefix.size() + turn.answer.size()) > settings_.window)
+        return failed("turn " + turn.id.value + " had more tokens than the window");
+      if (turn.window_first > 1) ++facts_.turns_past_the_window;
       const auto expected = ReferenceAnswer(reference, prefix, turn.answer.size() + 1);
       const bool whole = turn.finish_reason == "stop";
       if (whole ? turn.answer != expected
                 : !std::equal(turn.answer.begin(), turn.answer.end(), expected.begin(),
-                              expected.begin() +
-                                  static_cast<long>(std::min(turn.answer.size(), expected.size()))))
+                              expected.begin() + static_cast<std::ptrdiff_t>(std::min(
+                                                     turn.answer.size(), expected.size()))))
         return failed("the answer of turn " + turn.id.value + " in " + name +
                       " is not the model's");
-      prefix.insert(prefix.end(), turn.answer.begin(), turn.answer.end());
     }
     for (const Acknowledged& ack : list) {
       const auto it = by_id.find(ack.turn);

@@ -50,7 +50,7 @@ class World {
 
   struct Facts {
     uint64_t turns_acknowledged = 0, crashes = 0, cancels = 0, replays = 0, restored_tokens = 0,
-             preemptions = 0;
+             preemptions = 0, turns_past_the_window = 0;
     uint64_t steps = 0;
     std::string trace;  // ids and answers in the order of acknowledgement: equal for equal seeds
   };

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "base/utf8.h"
 #include "engine/embedded/testing.h"
-#include "engine/embedded/utf8.h"
 
 namespace tenuto {
 namespace {

@@ -45,6 +45,7 @@ RunId EngineCore::Start(RunRequest request, RunListener listener) {
 void EngineCore::Submit(EngineCall call) {
   {
     MutexLock lock(inbox_mutex_);
+    if (std::holds_alternative<TruncateCall>(call)) ++truncations_;
     inbox_.push_back(std::move(call));
   }
   Wake();
@@ -113,6 +114,7 @@ void EngineCore::TakeInbox() {
   }
   endings_.swap(inbox_endings_);
   pressure_ = inbox_pressure_;
+  truncations_seen_ = truncations_;
 }
 
 void EngineCore::ApplyEndings() {

@@ -112,6 +112,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   void ApplyBatch();
   void TakeOutput(EngineRun& run, std::span<const float> logits);
   void MarkStarved(EngineRun& run);
+  void TellPressure(RunId starved);
   void FreedSomething();
   void EmitChunk(EngineRun& run);
   void EmitProgress(const EngineRun& run);
@@ -132,6 +133,7 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<EngineCall> inbox_ TENUTO_GUARDED_BY(inbox_mutex_);
   std::vector<std::pair<RunId, FinishReason>> inbox_endings_ TENUTO_GUARDED_BY(inbox_mutex_);
   std::shared_ptr<const PressureCallback> inbox_pressure_ TENUTO_GUARDED_BY(inbox_mutex_);
+  uint64_t truncations_ TENUTO_GUARDED_BY(inbox_mutex_) = 0;  // asked for so far
   bool scheduled_ TENUTO_GUARDED_BY(inbox_mutex_) = false;
 
   // Tasks on the engine's runner, and Stop(): whoever holds task_mutex_, which nobody waits for in
@@ -143,6 +145,8 @@ class EngineCore : public std::enable_shared_from_this<EngineCore> {
   std::vector<EngineCall> calls_;
   std::vector<std::pair<RunId, FinishReason>> endings_;
   std::shared_ptr<const PressureCallback> pressure_;
+  bool pressure_told_ = false;                    // in this step
+  uint64_t truncations_seen_ = 0;                 // `truncations_` when the inbox was taken
   std::vector<SeqId> blocked_;                    // sequences whose calls wait behind an import
   bool export_turn_ = false;                      // imports and exports take turns
   size_t moved_bytes_ = 0;                        // KV moved since the last step

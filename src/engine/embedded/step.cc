@@ -11,6 +11,7 @@ namespace tenuto {
 
 void EngineCore::Step() {
   const int64_t start_ns = clock_.MonotonicNs();
+  pressure_told_ = false;
   if (!ForwardBatch()) {
     RemoveEnded();
     return;
@@ -125,8 +126,19 @@ void EngineCore::TakeOutput(EngineRun& run, std::span<const float> logits) {
 void EngineCore::MarkStarved(EngineRun& run) {
   run.starved = true;
   counters_.starved.Add();
-  if (pressure_ == nullptr) return;
-  outbox_.Add([pressure = pressure_, id = run.id] { (*pressure)(id); });
+  if (pressure_ != nullptr && !std::exchange(pressure_told_, true)) TellPressure(run.id);
+}
+
+// The owner may have truncated something between this step and the call: then the step is tried
+// again after that anyway, and making more room for the old one would be too much.
+void EngineCore::TellPressure(RunId starved) {
+  outbox_.Add([self = shared_from_this(), pressure = pressure_, seen = truncations_seen_, starved] {
+    {
+      MutexLock lock(self->inbox_mutex_);
+      if (self->truncations_ != seen) return;
+    }
+    (*pressure)(starved);
+  });
 }
 
 void EngineCore::FreedSomething() {

@@ -152,6 +152,7 @@ Result<std::vector<TokenId>> FakeExecutor::Tokenize(std::string_view text, bool 
 }
 
 std::string FakeExecutor::TokenText(TokenId token, bool special) const {
+  if (settings_.on_token_text) settings_.on_token_text();
   if (token >= 0 && token < 256) return std::string(1, static_cast<char>(token));
   for (const SpecialToken& t : kSpecial) {
     if (t.id == token && special) return std::string(t.text);
@@ -236,8 +237,8 @@ void FakeExecutor::ComputeLogits(SeqId seq) {
   const TokenId last = At(seq, length - 1).token;
   if (opened >= 0) {
     constexpr TokenPos kOpeningTokens = 11;  // "<|im_start|>assistant\n"
-    const auto spread =
-        static_cast<uint64_t>(settings_.answer_tokens_max - settings_.answer_tokens_min + 1);
+    const auto spread = static_cast<uint64_t>(int64_t{settings_.answer_tokens_max} -
+                                              settings_.answer_tokens_min + 1);
     const auto drawn = static_cast<TokenPos>(At(seq, opened).hash % spread);
     end = length - opened - kOpeningTokens >= settings_.answer_tokens_min + drawn;
   }

@@ -36,6 +36,8 @@ struct FakeExecutorSettings {
   std::string default_system;
   std::string config = "default";  // stands for KV types and layout: goes into the fingerprint
 
+  // Called by each TokenText, on its thread. Empty: nothing is.
+  std::function<void()> on_token_text;
   // Told how long an operation takes; a simulator moves its clock, a load test sleeps. Empty: no
   // time passes.
   std::function<void(int64_t ns)> spend;

@@ -125,8 +125,11 @@ Result<std::vector<PayloadFileId>> OpenSegments::List() {
   std::vector<PayloadFileId> ids;
   for (uint64_t number = 0; number < kFolders; ++number) {
     const std::string folder_name = FolderName(number);
-    TENUTO_ASSIGN(const std::unique_ptr<Dir> folder, Folder(folder_name));
-    TENUTO_ASSIGN(const std::vector<std::string> names, folder->List());
+    auto folder = Folder(folder_name);
+    // Of a store opened for reading that nothing was stored in yet.
+    if (!folder && folder.error().code() == Code::kNotFound) continue;
+    if (!folder) return std::move(folder).error();
+    TENUTO_ASSIGN(const std::vector<std::string> names, (*folder)->List());
     for (const std::string& name : names) {
       const auto id = ParseSegmentFileName(name);
       // A file that somebody moved to another folder can't be opened or removed by its id: it is

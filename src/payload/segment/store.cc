@@ -105,8 +105,21 @@ Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(std::unique_ptr<Dir> ro
   return store;
 }
 
+std::unique_ptr<SegmentStore> SegmentStore::OpenForReading(std::unique_ptr<Dir> root,
+                                                           Random& random) {
+  std::unique_ptr<SegmentStore> store(new SegmentStore(std::move(root), random, {}));
+  store->read_only_ = true;
+  return store;
+}
+
+Status SegmentStore::CheckWritable() const {
+  if (!read_only_) return Ok();
+  return Error(Code::kDenied, "the payload store was opened for reading only");
+}
+
 Result<std::vector<PayloadLocation>> SegmentStore::Append(PayloadFileId file,
                                                           std::span<const PayloadRecord> records) {
+  TENUTO_TRY(CheckWritable());
   TENUTO_TRY(CheckRecords(records));
   TENUTO_TRY(Health());
   TENUTO_TRY(LeaveRoom(records));
@@ -208,6 +221,7 @@ Status SegmentStore::Read(const PayloadLocation& location, std::span<std::byte> 
 }
 
 Status SegmentStore::Remove(PayloadFileId file) {
+  TENUTO_TRY(CheckWritable());
   if (file == PayloadFileId{}) return Ok();
   // An append under way finishes first: else its records could land in a file of the same name made
   // anew.

@@ -3,13 +3,15 @@
 // Thread-safe. Appends to one file wait for each other; everything else runs in parallel.
 //
 // 1. Bytes once written are never written again, nor is the disk block they lie in (INV-10).
+//
 // 2. A file whose write failed gets no more appends from this process; the store goes on with a new
-// one.
+//    one.
+//
 // 3. After a failed sync the store refuses to append until it is opened anew (INV-11). It still
-// reads and removes.
+//    reads and removes.
+//
 // 4. A given file that can't take the append (too big, gone, damaged, of another version) is left
-// alone: the records go
-//    to a new file, whose id the locations name.
+//    alone: the records go to a new file, whose id the locations name.
 #pragma once
 
 #include <condition_variable>
@@ -45,6 +47,9 @@ class SegmentStore : public PayloadStore {
   // kIo, kDenied, kExhausted.
   static Result<std::unique_ptr<SegmentStore>> Open(std::unique_ptr<Dir> root, Random& random,
                                                     SegmentStoreOptions options = {});
+  // A store that reads and lists only, beside the one that writes; the caller needs no lock. Append
+  // and Remove are kDenied. REQUIRES: `root` is of OpenDirForReading, so that no folder is made.
+  static std::unique_ptr<SegmentStore> OpenForReading(std::unique_ptr<Dir> root, Random& random);
 
   // See PayloadStore. kInvalid: no record, or an empty one.
   Result<std::vector<PayloadLocation>> Append(PayloadFileId file,
@@ -53,7 +58,8 @@ class SegmentStore : public PayloadStore {
   Status Read(const PayloadLocation& location, std::span<std::byte> out) override;
   Status Remove(PayloadFileId file) override;
   Result<std::vector<PayloadFileId>> List() override;
-  Status Health() override;
+  // Why appends are refused, or Ok.
+  Status Health();
 
   size_t open_files_count() { return files_.cached_count(); }
 
@@ -62,6 +68,7 @@ class SegmentStore : public PayloadStore {
 
   SegmentStore(std::unique_ptr<Dir> root, Random& random, SegmentStoreOptions options);
 
+  Status CheckWritable() const;
   Status LeaveRoom(std::span<const PayloadRecord> records);
   // The file to append to, or null where a new one is to be made.
   Result<std::shared_ptr<OpenSegment>> FindWritable(PayloadFileId id, uint64_t& end);
@@ -73,6 +80,7 @@ class SegmentStore : public PayloadStore {
   Error Refuse(PayloadFileId id, const Error& error);
 
   const SegmentStoreOptions options_;
+  bool read_only_ = false;  // set before anybody else has the store
   OpenSegments files_;
 
   Mutex mutex_;

@@ -5,12 +5,16 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "format/segment.h"
+#include "io/clock.h"
 #include "io/fake.h"
+#include "io/temp_dir.h"
 #include "payload/record_bytes.h"
 
 namespace tenuto {
@@ -261,7 +265,7 @@ TEST_F(SegmentStoreTest, AFileCutShortIsCorrupt) {
   const size_t sizes[] = {0, 1, 63, 64, 4095, 4096, 4097, location.offset + location.bytes - 1};
   for (const size_t size : sizes) {
     disk_.Overwrite(PathOf(location.file),
-                    {whole.begin(), whole.begin() + static_cast<long>(size)});
+                    {whole.begin(), whole.begin() + static_cast<std::ptrdiff_t>(size)});
     EXPECT_EQ(ReadCode(location), Code::kCorrupt) << "open, " << size;
     Reopen();
     EXPECT_EQ(ReadCode(location), Code::kCorrupt) << "reopened, " << size;
@@ -380,6 +384,38 @@ TEST(SegmentStoreRandomTest, NeverTakesAFileThatExists) {
   ASSERT_FALSE(second.ok());
   EXPECT_EQ(second.error().code(), Code::kConflict);
   EXPECT_EQ(ReadWhole(*store, location).value(), record.Whole());
+}
+
+// `tenuto verify` beside a server: it reads what is there and leaves no trace.
+TEST(SegmentStoreReading, ReadsAndChangesNothing) {
+  const TempDir folder;
+  const std::string path = folder.path() + "/kv";
+  std::filesystem::create_directory(path);
+  const auto names = [&] {
+    std::set<std::string> all;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(path))
+      all.insert(entry.path().string());
+    return all;
+  };
+  {
+    const auto store =
+        SegmentStore::OpenForReading(OpenDirForReading(path).value(), SystemRandom());
+    EXPECT_EQ(store->List().value().size(), 0U);
+    std::vector<std::byte> out(16);
+    EXPECT_EQ(store->Read({PayloadFileId{7}, 4096, 16}, out).error().code(), Code::kNotFound);
+    EXPECT_EQ(names().size(), 0U) << "no folders were made";
+  }
+  const auto writer = SegmentStore::Open(OpenDir(path).value(), SystemRandom()).value();
+  const TestRecord record = MakeRecord(1, 10, 5000);
+  const PayloadLocation location = AppendOne(*writer, {}, record).value();
+  const auto before = names();
+  const auto store = SegmentStore::OpenForReading(OpenDirForReading(path).value(), SystemRandom());
+  EXPECT_EQ(store->List().value(), std::vector<PayloadFileId>{location.file});
+  EXPECT_EQ(ReadWhole(*store, location).value(), record.Whole());
+  EXPECT_EQ(AppendOne(*store, {}, record).error().code(), Code::kDenied);
+  EXPECT_EQ(AppendOne(*store, location.file, record).error().code(), Code::kDenied);
+  EXPECT_EQ(store->Remove(location.file).error().code(), Code::kDenied);
+  EXPECT_EQ(names(), before);
 }
 
 }  // namespace

@@ -21,6 +21,8 @@ std::string_view TypeOf(int status) {
       return "rate_limit_error";
     case 503:
       return "unavailable_error";
+    case 505:  // the request's own HTTP version
+      return "invalid_request_error";
     default:
       return status >= 500 ? "server_error" : "invalid_request_error";
   }

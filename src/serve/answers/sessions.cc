@@ -1,7 +1,5 @@
 #include "serve/answers/sessions.h"
 
-#include "serve/json/writer.h"
-
 namespace tenuto {
 namespace {
 
@@ -12,23 +10,16 @@ std::string_view OrElse(const std::string& json, std::string_view otherwise) {
 
 void WriteSession(JsonWriter& writer, const SessionInfo& session) {
   const SessionRow& row = session.row;
-  writer.BeginObject()
-      .Field("id", row.key.Short())
-      .Field("object", "session")
-      .Field("tenant", row.key.tenant)
-      .Field("user", row.key.user)
-      .Field("agent", row.key.agent)
-      .Field("created_at", row.created_unix_ms / 1000)
-      .Field("updated_at", row.updated_unix_ms / 1000)
-      .Field("turns", row.turns)
-      .Field("tokens", row.tokens)
-      .Key("head");
-  if (row.head.empty()) {
-    writer.Null();
-  } else {
-    writer.String(row.head.value);
-  }
+  writer.BeginObject();
+  WriteSessionFields(writer, row);
   writer.Key("system").Raw(OrElse(row.system_json, "[]"));
+  if (session.window) {
+    writer.Key("window")
+        .BeginObject()
+        .Field("tokens", session.window->tokens)
+        .Field("archived_turns", session.window->archived_turns)
+        .EndObject();
+  }
   writer.Key("kv")
       .BeginObject()
       .Field("live_tokens", session.live_tokens)
@@ -40,12 +31,8 @@ void WriteSession(JsonWriter& writer, const SessionInfo& session) {
 }
 
 void WriteTurn(JsonWriter& writer, const TurnRow& turn) {
-  writer.BeginObject().Field("id", turn.id.value).Field("object", "turn").Key("parent");
-  if (turn.parent.empty()) {
-    writer.Null();
-  } else {
-    writer.String(turn.parent.value);
-  }
+  writer.BeginObject().Field("id", turn.id.value).Field("object", "turn");
+  WriteTurnId(writer, "parent", turn.parent);
   writer.Key("items").Raw(OrElse(turn.items_json, "[]"));
   writer.Key("params").Raw(OrElse(turn.params_json, "{}"));
   writer.Field("finish_reason", turn.finish_reason)
@@ -58,6 +45,28 @@ void WriteTurn(JsonWriter& writer, const TurnRow& turn) {
 }
 
 }  // namespace
+
+void WriteTurnId(JsonWriter& writer, std::string_view name, const TurnId& id) {
+  writer.Key(name);
+  if (id.empty()) {
+    writer.Null();
+  } else {
+    writer.String(id.value);
+  }
+}
+
+void WriteSessionFields(JsonWriter& writer, const SessionRow& row) {
+  writer.Field("id", row.key.Short())
+      .Field("object", "session")
+      .Field("tenant", row.key.tenant)
+      .Field("user", row.key.user)
+      .Field("agent", row.key.agent)
+      .Field("created_at", row.created_unix_ms / 1000)
+      .Field("updated_at", row.updated_unix_ms / 1000)
+      .Field("turns", row.turns)
+      .Field("tokens", row.tokens);
+  WriteTurnId(writer, "head", row.head);
+}
 
 std::string SessionBody(const SessionInfo& session) {
   JsonWriter writer;

@@ -1,6 +1,8 @@
 // Health, metrics, the model, and the tokenizer.
+#include <functional>
 #include <utility>
 
+#include "base/utf8.h"
 #include "serve/answers/errors.h"
 #include "serve/handlers/handlers.h"
 #include "serve/http/listener.h"
@@ -11,10 +13,24 @@
 namespace tenuto {
 namespace {
 
-void ReplyJson(const RouteCall& call, std::string body) {
+HttpResponse JsonResponse(std::string body) {
   HttpResponse response;
   response.body = std::move(body);
-  call.app->Reply(call.exchange, call.route, std::move(response));
+  return response;
+}
+
+void ReplyJson(const RouteCall& call, std::string body) {
+  call.app->Reply(call.exchange, call.route, JsonResponse(std::move(body)));
+}
+
+// Makes the answer on the pool: a text of megabytes must not hold up a loop.
+void PostWork(const RouteCall& call, std::function<HttpResponse(const Service&)> work) {
+  call.app->work.Post(
+      [app = call.app, exchange = call.exchange, route = call.route, work = std::move(work)] {
+        exchange->Post([app, exchange, route, response = work(app->service)] {
+          app->Reply(exchange, route, response);
+        });
+      });
 }
 
 void WriteModel(JsonWriter& writer, const App& app) {
@@ -90,6 +106,7 @@ void HandleProps(const RouteCall& call) {
   writer.BeginObject().Key("default_generation_settings").BeginObject();
   writer.Field("n_ctx", app.service.window_tokens()).Key("params").Raw(SamplingJson(TurnRequest()));
   writer.EndObject()
+      .Field("total_slots", app.service.turns_running_max())
       .Field("model_alias", app.model)
       .Field("fingerprint", app.service.engine_info().fingerprint.Hex());
   writer.Key("modalities").BeginObject().Field("vision", false).Field("audio", false).EndObject();
@@ -119,30 +136,24 @@ void HandleModel(const RouteCall& call) {
 void HandleTokenize(const RouteCall& call) {
   auto request = ParseTokenizeRequest(call.exchange->request().body, call.app->settings.strict);
   if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
-  call.app->work.Post([app = call.app, exchange = call.exchange, route = call.route,
-                       wanted = std::move(request).value()] {
-    auto tokens = app->service.Tokenize(wanted.content, wanted.add_special, wanted.parse_special);
-    HttpResponse response;
-    if (tokens) {
-      response.body = TokenizeBody(app->service, *tokens, wanted.with_pieces);
-    } else {
-      response = ErrorResponse(tokens.error());
-    }
-    exchange->Post([app, exchange, route, response = std::move(response)] {
-      app->Reply(exchange, route, response);
-    });
+  PostWork(call, [wanted = std::move(request).value()](const Service& service) {
+    auto tokens = service.Tokenize(wanted.content, wanted.add_special, wanted.parse_special);
+    if (!tokens) return ErrorResponse(tokens.error());
+    return JsonResponse(TokenizeBody(service, *tokens, wanted.with_pieces));
   });
 }
 
 void HandleDetokenize(const RouteCall& call) {
-  auto tokens = ParseDetokenizeRequest(call.exchange->request().body, call.app->context);
-  if (!tokens) return call.app->ReplyError(call.exchange, call.route, tokens.error());
-  std::string text;
-  for (const TokenId token : *tokens)
-    text += call.app->service.TokenText(token, true);
-  JsonWriter writer;
-  writer.BeginObject().Field("content", text).EndObject();
-  ReplyJson(call, writer.Take());
+  auto request = ParseDetokenizeRequest(call.exchange->request().body, call.app->context);
+  if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
+  PostWork(call, [tokens = std::move(request).value()](const Service& service) {
+    std::string text;
+    for (const TokenId token : tokens)
+      text += service.TokenText(token, true);
+    JsonWriter writer;
+    writer.BeginObject().Field("content", text).EndObject();
+    return JsonResponse(writer.Take());
+  });
 }
 
 }  // namespace tenuto

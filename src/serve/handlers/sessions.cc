@@ -89,7 +89,7 @@ void HandleGetTurns(const RouteCall& call) {
 void HandleDeleteSession(const RouteCall& call) {
   const auto key = KeyOf(call);
   if (!key) return;
-  call.app->service.DeleteSession(*key, [call, key = *key](Status status) {
+  call.app->service.DeleteSession(*key, [call, key = *key](const Status& status) {
     PostReply(call, status ? JsonResponse(SessionDeletedBody(key)) : ErrorResponse(status.error()));
   });
 }

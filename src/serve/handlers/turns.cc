@@ -24,7 +24,6 @@ class TurnAnswer : public std::enable_shared_from_this<TurnAnswer> {
 
  private:
   void TokenizeParts();
-  void CheckFirstTurn();
   void Submit();
   void OnGone(bool slow);
   void OnChunk(const RunChunk& chunk);
@@ -42,6 +41,7 @@ class TurnAnswer : public std::enable_shared_from_this<TurnAnswer> {
   GenerateRequest request_;
   AnswerMeta meta_;
   std::optional<StreamEncoder> encoder_;  // of a stream
+  const bool keyed_;                      // has an idempotency key
   std::optional<TurnTicket> ticket_;
   bool gone_ = false;
   bool first_sent_ = false;
@@ -57,6 +57,7 @@ TurnAnswer::TurnAnswer(const RouteCall& call, GenerateRequest request)
       exchange_(call.exchange),
       route_(call.route),
       request_(std::move(request)),
+      keyed_(!request_.turn.idempotency_key.empty()),
       started_ns_(SystemClock().MonotonicNs()) {
   meta_.api = request_.api;
   meta_.id = RandomId(request_.api == ApiKind::kChat ? "chatcmpl-" : "cmpl-");
@@ -72,11 +73,7 @@ TurnAnswer::TurnAnswer(const RouteCall& call, GenerateRequest request)
 void TurnAnswer::Start() {
   app_->NoteIgnored(request_.ignored);
   exchange_->SetGone([self = shared_from_this()](bool slow) { self->OnGone(slow); });
-  const auto& messages = request_.turn.messages;
-  const bool has_answers = std::any_of(messages.begin(), messages.end(),
-                                       [](const ChatMessage& m) { return m.role == "assistant"; });
   if (!request_.parts.empty()) return TokenizeParts();
-  if (request_.turn.session && has_answers) return CheckFirstTurn();
   Submit();
 }
 
@@ -108,23 +105,6 @@ void TurnAnswer::TokenizeParts() {
   });
 }
 
-// A session's turn is new items only; answers of other makers may open a session, not go on in one.
-void TurnAnswer::CheckFirstTurn() {
-  app_->service.GetSession(*request_.turn.session, [self = shared_from_this()](
-                                                       Result<SessionInfo> session) {
-    const bool first =
-        session ? session->row.head.empty() : session.error().code() == Code::kNotFound;
-    self->exchange_->Post([self, first] {
-      if (self->gone_) return;
-      if (first) return self->Submit();
-      self->ReplyError(Error(Code::kInvalid,
-                             "a turn of a session that has turns already holds new messages only; "
-                             "assistant messages in it are not supported yet")
-                           .At("messages"));
-    });
-  });
-}
-
 void TurnAnswer::Submit() {
   const auto self = shared_from_this();
   TurnSink sink;
@@ -151,7 +131,9 @@ void TurnAnswer::OnGone(bool slow) {
       .GetCounter("tenuto_http_clients_lost_total", "Clients that left before their answer's end",
                   slow ? "why=\"slow\"" : "why=\"gone\"")
       .Add();
-  if (ticket_) app_->service.Cancel(*ticket_);
+  // A turn with a key is asked for again: the key must find its answer, not what a lost connection
+  // left of it.
+  if (ticket_ && !keyed_) app_->service.Cancel(*ticket_);
 }
 
 void TurnAnswer::BeginStream() {
@@ -160,7 +142,7 @@ void TurnAnswer::BeginStream() {
   head.content_type = "text/event-stream; charset=utf-8";
   head.headers.push_back({"X-Request-Id", RequestIdOf(exchange_->request())});
   head.headers.push_back({"X-Accel-Buffering", "no"});
-  exchange_->BeginStream(std::move(head));
+  exchange_->BeginStream(head);
 }
 
 void TurnAnswer::AppendFirst() {

@@ -6,7 +6,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
-#include <unistd.h>
 
 #include <algorithm>
 #include <array>
@@ -14,11 +13,12 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 #include <cerrno>
-#include <cstring>
-#include <limits>
+#include <span>
 
+#include "base/limits.h"
 #include "base/mutex.h"
-#include "io/clock.h"
+#include "io/fd.h"
+#include "io/os_error.h"
 #include "serve/http/event_reader.h"
 #include "serve/http/types.h"
 #include "serve/http/unix_path.h"
@@ -29,31 +29,12 @@ namespace {
 namespace asio = boost::asio;
 namespace http = boost::beast::http;
 
-constexpr int64_t kSilenceMs = 600'000;
-constexpr size_t kResponseHeadBytesMax = 64 * 1024;
-constexpr size_t kReadBytes = 64 * 1024;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
-};
+constexpr int kSilenceMs = 600'000;  // a long prefill without a stream is silent
+constexpr size_t kResponseHeadBytesMax = 64 * kKiB;
+constexpr size_t kReadBytes = 64 * kKiB;
 
 Error Unavailable(const std::string& what) {
   return {Code::kUnavailable, what};
-}
-
-std::string ErrnoText() {
-  return std::strerror(errno);
 }
 
 struct Address {
@@ -90,21 +71,21 @@ Result<Address> ParseUrl(std::string_view url) {
   return address;
 }
 
-Result<int> ConnectUnix(const std::string& path) {
+Result<Fd> ConnectUnix(const std::string& path) {
   TENUTO_ASSIGN(const UnixPath reachable, UnixPath::Open(path));
-  Descriptor fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
-  if (fd.get() < 0) return Error(Code::kIo, "no socket: " + ErrnoText());
+  Fd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) return Error(Code::kIo, "no socket: " + OsErrorText(errno));
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   const std::string& name = reachable.short_path();
   std::copy(name.begin(), name.end(), address.sun_path);
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) != 0) {
-    return Unavailable("no server answers on " + path + " (" + ErrnoText() + ")");
+    return Unavailable("no server answers on " + path + " (" + OsErrorText(errno) + ")");
   }
-  return fd.Release();
+  return fd;
 }
 
-Result<int> ConnectTcp(const Address& address) {
+Result<Fd> ConnectTcp(const Address& address) {
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   addrinfo* found = nullptr;
@@ -113,13 +94,13 @@ Result<int> ConnectTcp(const Address& address) {
   const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, ::freeaddrinfo);
   std::string why = "no address";
   for (const addrinfo* entry = found; entry != nullptr; entry = entry->ai_next) {
-    Descriptor fd(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+    Fd fd(::socket(entry->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
     if (fd.get() >= 0 && ::connect(fd.get(), entry->ai_addr, entry->ai_addrlen) == 0) {
       const int one = 1;
       ::setsockopt(fd.get(), IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
-      return fd.Release();
+      return fd;
     }
-    why = ErrnoText();
+    why = OsErrorText(errno);
   }
   return Unavailable("no server answers on " + address.Show() + " (" + why + ")");
 }
@@ -133,18 +114,18 @@ bool HasLineBreak(std::string_view text) {
 struct HttpClient::State {
   Address address;
   std::string api_key;
-  int64_t silence_ms = kSilenceMs;
 
   Mutex mutex;
-  int fd TENUTO_GUARDED_BY(mutex) = -1;  // of the request at hand
-  bool aborted TENUTO_GUARDED_BY(mutex) = false;
+  bool requesting TENUTO_GUARDED_BY(mutex) = false;
+  bool aborted TENUTO_GUARDED_BY(mutex) = false;  // the request at hand
+  int fd TENUTO_GUARDED_BY(mutex) = -1;           // its socket, as long as it is open
 
   Result<std::string> Encode(const ClientRequest& request) const;
-  Status Begin(int socket);
-  void End();
   Status SendAll(int socket, std::string_view bytes);
   Result<size_t> ReadSome(int socket, std::span<char> out);
+  Result<ClientResponse> Request(const ClientRequest& request, EventReader* events);
   Result<ClientResponse> Exchange(const ClientRequest& request, EventReader* events);
+  bool Attach(int socket);
 };
 
 Result<std::string> HttpClient::State::Encode(const ClientRequest& request) const {
@@ -176,17 +157,11 @@ Result<std::string> HttpClient::State::Encode(const ClientRequest& request) cons
   return out;
 }
 
-Status HttpClient::State::Begin(int socket) {
+// False: aborted meanwhile. -1 before the socket is closed: its number may be another's at once.
+bool HttpClient::State::Attach(int socket) {
   MutexLock lock(mutex);
-  if (std::exchange(aborted, false)) return Unavailable("the request was broken off");
   fd = socket;
-  return Ok();
-}
-
-void HttpClient::State::End() {
-  MutexLock lock(mutex);
-  fd = -1;
-  aborted = false;
+  return !aborted;
 }
 
 Status HttpClient::State::SendAll(int socket, std::string_view bytes) {
@@ -195,7 +170,7 @@ Status HttpClient::State::SendAll(int socket, std::string_view bytes) {
     if (n < 0 && errno == EINTR) continue;
     // A server that refuses a request early closes its side; its answer may be there to read.
     if (n < 0 && (errno == EPIPE || errno == ECONNRESET)) return Ok();
-    if (n < 0) return Unavailable("sending to " + address.Show() + ": " + ErrnoText());
+    if (n < 0) return Unavailable("sending to " + address.Show() + ": " + OsErrorText(errno));
     bytes.remove_prefix(static_cast<size_t>(n));
   }
   return Ok();
@@ -203,11 +178,9 @@ Status HttpClient::State::SendAll(int socket, std::string_view bytes) {
 
 Result<size_t> HttpClient::State::ReadSome(int socket, std::span<char> out) {
   pollfd ready{socket, POLLIN, 0};
-  const int timeout =
-      static_cast<int>(std::min<int64_t>(silence_ms, std::numeric_limits<int>::max()));
   int rc = 0;
   do {
-    rc = ::poll(&ready, 1, timeout);
+    rc = ::poll(&ready, 1, kSilenceMs);
   } while (rc < 0 && errno == EINTR);
   if (rc == 0) return Unavailable(address.Show() + " has been silent for too long");
   ssize_t n = 0;
@@ -218,7 +191,8 @@ Result<size_t> HttpClient::State::ReadSome(int socket, std::span<char> out) {
     MutexLock lock(mutex);
     if (aborted) return Unavailable("the request was broken off");
   }
-  if (n < 0) return Unavailable("the connection to " + address.Show() + " broke: " + ErrnoText());
+  if (n < 0)
+    return Unavailable("the connection to " + address.Show() + " broke: " + OsErrorText(errno));
   return static_cast<size_t>(n);
 }
 
@@ -228,8 +202,12 @@ Result<ClientResponse> HttpClient::State::Exchange(const ClientRequest& request,
   auto connected =
       address.socket_path.empty() ? ConnectTcp(address) : ConnectUnix(address.socket_path);
   if (!connected) return std::move(connected).error();
-  const Descriptor socket(*connected);
-  TENUTO_TRY(Begin(socket.get()));
+  const Fd socket = std::move(connected).value();
+  struct Detach {
+    ~Detach() { (void)state.Attach(-1); }
+    State& state;
+  } const detach{*this};
+  if (!Attach(socket.get())) return Unavailable("the request was broken off");
   TENUTO_TRY(SendAll(socket.get(), bytes));
 
   http::response_parser<http::string_body> parser;
@@ -304,27 +282,33 @@ void HttpClient::SetApiKey(std::string key) {
   state_->api_key = std::move(key);
 }
 
-void HttpClient::SetSilenceTimeout(int64_t milliseconds) {
-  state_->silence_ms = milliseconds;
+Result<ClientResponse> HttpClient::State::Request(const ClientRequest& request,
+                                                  EventReader* events) {
+  {
+    MutexLock lock(mutex);
+    requesting = true;
+    aborted = false;
+  }
+  auto response = Exchange(request, events);
+  MutexLock lock(mutex);
+  requesting = false;
+  return response;
 }
 
 Result<ClientResponse> HttpClient::Request(const ClientRequest& request) {
-  auto response = state_->Exchange(request, nullptr);
-  state_->End();
-  return response;
+  return state_->Request(request, nullptr);
 }
 
 Result<ClientResponse> HttpClient::Stream(const ClientRequest& request,
                                           const std::function<bool(std::string_view)>& on_event,
                                           const std::function<void(std::string_view)>& on_comment) {
   EventReader events(on_event, on_comment);
-  auto response = state_->Exchange(request, &events);
-  state_->End();
-  return response;
+  return state_->Request(request, &events);
 }
 
 void HttpClient::Abort() {
   MutexLock lock(state_->mutex);
+  if (!state_->requesting) return;
   state_->aborted = true;
   if (state_->fd >= 0) ::shutdown(state_->fd, SHUT_RDWR);
 }

@@ -4,7 +4,6 @@
 // another thread may call Abort.
 #pragma once
 
-#include <cstdint>
 #include <functional>
 #include <memory>
 #include <string>
@@ -45,11 +44,8 @@ class HttpClient {
 
   // Sent as "Authorization: Bearer KEY" with each request when not empty.
   void SetApiKey(std::string key);
-  // Longest silence of the server before kUnavailable. Default 600 s: a long prefill without a
-  // stream is silent.
-  void SetSilenceTimeout(int64_t milliseconds);
 
-  // Any status is a value. kUnavailable: nobody listens, the connection broke, or silence;
+  // Any status is a value. kUnavailable: nobody listens, the connection broke, or 600 s of silence;
   // kCorrupt: not HTTP.
   Result<ClientResponse> Request(const ClientRequest& request);
 
@@ -60,7 +56,7 @@ class HttpClient {
                                 const std::function<bool(std::string_view)>& on_event,
                                 const std::function<void(std::string_view)>& on_comment = {});
 
-  // Any thread: breaks off the request at hand, which returns kUnavailable.
+  // Any thread: breaks off the request at hand, which returns kUnavailable. Without one: no effect.
   void Abort();
 
  private:

@@ -177,7 +177,7 @@ bool Connection::AcceptHead(size_t head_bytes) {
     if (head_->chunked || head_->content_length.value_or(0) > 0) keep_alive_ = false;
     phase_ = Phase::kAnswer;
     SetReadDeadline(0);
-    Reply(std::move(*refusal));
+    Reply(*refusal);
     return false;
   }
   if (!ChargeBody(static_cast<size_t>(head_->content_length.value_or(0)))) return false;
@@ -246,7 +246,7 @@ void Connection::Refuse(int status, std::string_view message) {
 
 // --- answering ---
 
-void Connection::Reply(HttpResponse response) {
+void Connection::Reply(const HttpResponse& response) {
   if (!socket_ || answered_) return;
   if (shared_->closing) keep_alive_ = false;
   const ResponseFraming framing{ResponseFraming::kLength, keep_alive_,

@@ -6,7 +6,6 @@
 #include <boost/asio/generic/stream_protocol.hpp>
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <condition_variable>
 #include <memory>
 #include <optional>
 #include <string>
@@ -37,7 +36,7 @@ struct HttpShared {
 
  private:
   mutable Mutex mutex_;
-  std::condition_variable_any none_;
+  CondVar none_;
   size_t connections_ TENUTO_GUARDED_BY(mutex_) = 0;
 };
 
@@ -93,7 +92,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void CloseWhenIdle();
 
   // --- for Exchange ---
-  void Reply(HttpResponse response);
+  void Reply(const HttpResponse& response);
   void BeginStream(const HttpResponse& head);
   bool WriteStream(std::string_view bytes);
   void FinishStream();

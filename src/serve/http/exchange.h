@@ -33,10 +33,10 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   void Post(std::function<void()> task);
 
   // The whole answer. Ends the exchange.
-  void Reply(HttpResponse response);
+  void Reply(const HttpResponse& response);
 
   // The head of a streamed answer; the body follows by Write. `head.body` is ignored.
-  void BeginStream(HttpResponse head);
+  void BeginStream(const HttpResponse& head);
   // Queues bytes of the stream. False: the client is gone or too slow; `gone` was called (perhaps
   // from in here).
   bool Write(std::string_view bytes);

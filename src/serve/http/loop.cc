@@ -33,13 +33,15 @@ bool HttpShared::TryAddConnection() {
 void HttpShared::RemoveConnection() {
   MutexLock lock(mutex_);
   --connections_;
-  if (connections_ == 0) none_.notify_all();
+  if (connections_ == 0) none_.NotifyAll();
 }
 
-void HttpShared::WaitForNone(int64_t milliseconds) TENUTO_NO_THREAD_ANALYSIS {
+void HttpShared::WaitForNone(int64_t milliseconds) {
+  using Steady = std::chrono::steady_clock;
+  const auto deadline = Steady::now() + std::chrono::milliseconds(milliseconds);
   MutexLock lock(mutex_);
-  none_.wait_for(mutex_, std::chrono::milliseconds(milliseconds),
-                 [this] { return connections_ == 0; });
+  while (connections_ != 0 && Steady::now() < deadline)
+    none_.WaitUntil(mutex_, deadline);
 }
 
 // --- Loop ---
@@ -131,13 +133,13 @@ void Exchange::Post(std::function<void()> task) {
   loop_->Post(std::move(task));
 }
 
-void Exchange::Reply(HttpResponse response) {
+void Exchange::Reply(const HttpResponse& response) {
   if (!open()) return;
   End();
-  connection_->Reply(std::move(response));
+  connection_->Reply(response);
 }
 
-void Exchange::BeginStream(HttpResponse head) {
+void Exchange::BeginStream(const HttpResponse& head) {
   if (!open() || streaming_) return;
   streaming_ = true;
   last_write_ns_ = SystemClock().MonotonicNs();

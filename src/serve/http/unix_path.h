@@ -6,6 +6,7 @@
 #include <string>
 
 #include "base/result.h"
+#include "io/fd.h"
 
 namespace tenuto {
 
@@ -13,16 +14,12 @@ class UnixPath {
  public:
   // kNotFound: the folder of `path` does not exist; kInvalid: the name alone is too long.
   static Result<UnixPath> Open(const std::string& path);
-  UnixPath(UnixPath&& other) noexcept;
-  UnixPath& operator=(UnixPath&& other) noexcept;
-  ~UnixPath();
-
   const std::string& short_path() const { return short_path_; }
 
  private:
-  UnixPath(std::string short_path, int folder);
+  UnixPath(std::string short_path, Fd folder);
   std::string short_path_;
-  int folder_ = -1;
+  Fd folder_;
 };
 
 }  // namespace tenuto

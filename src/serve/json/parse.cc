@@ -39,7 +39,7 @@ class CountingResource final : public json::memory_resource {
   }
   void do_deallocate(void* memory, size_t bytes, size_t) override {
     used_ -= bytes;
-    ::operator delete(memory, bytes);
+    ::operator delete(memory);  // clang before 19 has the sized one only on demand
   }
   bool do_is_equal(const json::memory_resource& other) const noexcept override {
     return this == &other;

@@ -5,10 +5,10 @@
 #include <cmath>
 #include <utility>
 
+#include "base/utf8.h"
+
 namespace tenuto {
 namespace {
-
-constexpr std::string_view kReplacement = "\xEF\xBF\xBD";
 
 // Bytes of a string that are copied as they are: all but control characters, quote, backslash and
 // non-ASCII.
@@ -23,36 +23,6 @@ constexpr std::array<bool, 256> kPlain = MakePlain();
 
 unsigned char ByteAt(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
-}
-
-// Length of the well-formed UTF-8 sequence at `i`, 0 when there is none (RFC 3629: no overlongs, no
-// surrogates).
-size_t SequenceAt(std::string_view text, size_t i) {
-  const unsigned char lead = ByteAt(text, i);
-  size_t length = 0;
-  unsigned char low = 0x80;
-  unsigned char high = 0xBF;
-  if (lead >= 0xC2 && lead <= 0xDF) {
-    length = 2;
-  } else if (lead >= 0xE0 && lead <= 0xEF) {
-    length = 3;
-    if (lead == 0xE0) low = 0xA0;
-    if (lead == 0xED) high = 0x9F;
-  } else if (lead >= 0xF0 && lead <= 0xF4) {
-    length = 4;
-    if (lead == 0xF0) low = 0x90;
-    if (lead == 0xF4) high = 0x8F;
-  } else {
-    return 0;
-  }
-  if (i + length > text.size()) return 0;
-  for (size_t k = 1; k < length; ++k) {
-    const unsigned char next = ByteAt(text, i + k);
-    if (next < low || next > high) return 0;
-    low = 0x80;
-    high = 0xBF;
-  }
-  return length;
 }
 
 void AppendEscape(std::string& out, unsigned char c) {
@@ -104,9 +74,9 @@ void AppendJsonString(std::string& out, std::string_view text) {
       ++i;
       continue;
     }
-    const size_t length = SequenceAt(text, i);
+    const size_t length = Utf8Length(text.substr(i));
     if (length == 0) {
-      out += kReplacement;
+      out += kReplacementCharacter;
       ++i;
     } else {
       out.append(text, i, length);
@@ -120,15 +90,6 @@ std::string JsonString(std::string_view text) {
   std::string out;
   AppendJsonString(out, text);
   return out;
-}
-
-bool IsUtf8(std::string_view text) {
-  for (size_t i = 0; i < text.size();) {
-    const size_t length = ByteAt(text, i) < 0x80 ? 1 : SequenceAt(text, i);
-    if (length == 0) return false;
-    i += length;
-  }
-  return true;
 }
 
 void JsonWriter::Separate() {

@@ -7,13 +7,14 @@
 #include <string_view>
 #include <utility>
 
+#include "base/utf8.h"  // IsUtf8: what a string of JSON must be
+
 namespace tenuto {
 
 // Appends `text` as a JSON string with its quotes. Bytes that are no UTF-8 become U+FFFD, so that
 // the result always is.
 void AppendJsonString(std::string& out, std::string_view text);
 std::string JsonString(std::string_view text);
-bool IsUtf8(std::string_view text);
 
 class JsonWriter {
  public:

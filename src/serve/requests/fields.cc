@@ -10,7 +10,6 @@ namespace {
 namespace json = boost::json;
 using Use = FieldRule::Use;
 
-constexpr size_t kIgnoredMax = 32;
 constexpr size_t kIgnoredBytesMax = 64;
 
 constexpr FieldRule Honoured(std::string_view name) {
@@ -148,6 +147,7 @@ constexpr std::array kDetokenize = {Honoured("tokens"), Honoured("model")};
 template <size_t... N>
 std::vector<FieldRule> Join(const std::array<FieldRule, N>&... parts) {
   std::vector<FieldRule> all;
+  all.reserve((N + ...));
   (all.insert(all.end(), parts.begin(), parts.end()), ...);
   return all;
 }
@@ -262,11 +262,7 @@ Status CheckFields(const json::object& object, Endpoint endpoint, bool strict,
     const auto rule = std::find_if(rules.begin(), rules.end(),
                                    [&](const FieldRule& r) { return r.name == name; });
     if (rule == rules.end()) {
-      std::string shown(name.substr(0, kIgnoredBytesMax));
-      if (strict) {
-        return Error(Code::kInvalid, "field '" + shown + "' is not known").At(shown);
-      }
-      if (ignored.size() < kIgnoredMax) ignored.push_back(std::move(shown));
+      TENUTO_TRY(IgnoreField(std::string(name.substr(0, kIgnoredBytesMax)), strict, ignored));
       continue;
     }
     if (rule->use == Use::kUnlessInert && !IsInert(member.value(), rule->inert)) {
@@ -274,6 +270,12 @@ Status CheckFields(const json::object& object, Endpoint endpoint, bool strict,
     }
   }
   std::sort(ignored.begin(), ignored.end());
+  return Ok();
+}
+
+Status IgnoreField(std::string path, bool strict, std::vector<std::string>& ignored) {
+  if (strict) return Error(Code::kInvalid, "field '" + path + "' is not known").At(path);
+  if (ignored.size() < kIgnoredFieldsMax) ignored.push_back(std::move(path));
   return Ok();
 }
 

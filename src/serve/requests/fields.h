@@ -4,6 +4,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <cstddef>
 #include <cstdint>
 #include <span>
 #include <string>
@@ -49,9 +50,14 @@ bool IsInert(const boost::json::value& value, Inert inert);
 enum class Endpoint : uint8_t { kChat, kCompletions, kLlamaCompletion, kTokenize, kDetokenize };
 std::span<const FieldRule> FieldRules(Endpoint endpoint);
 
+// How many names a request's `ignored` keeps: what is sent is bounded, what comes back as well.
+inline constexpr size_t kIgnoredFieldsMax = 32;
+
 // kInvalid at the first field that is refused. Unknown names are added to `ignored`, sorted, cut to
-// 64 bytes, at most 32 of them; with `strict` the first is kInvalid instead.
+// 64 bytes, at most kIgnoredFieldsMax of them; with `strict` the first is kInvalid instead.
 Status CheckFields(const boost::json::object& object, Endpoint endpoint, bool strict,
                    std::vector<std::string>& ignored);
+// The same for one unknown member of an inner object; `path` names it whole.
+Status IgnoreField(std::string path, bool strict, std::vector<std::string>& ignored);
 
 }  // namespace tenuto

@@ -43,7 +43,7 @@ Status ReadModel(const json::object& object, const RequestContext& context,
   return Ok();
 }
 
-Status ReadStream(const json::object& object, GenerateRequest& request) {
+Status ReadStream(const json::object& object, bool strict, GenerateRequest& request) {
   TENUTO_ASSIGN(const auto stream, ReadBool(object, "stream"));
   request.stream = stream.value_or(false);
   const json::value* options = Member(object, "stream_options");
@@ -61,7 +61,7 @@ Status ReadStream(const json::object& object, GenerateRequest& request) {
         return Error(Code::kInvalid, "field '" + path + "' is not supported yet").At(path);
       }
     } else {
-      request.ignored.push_back(path);
+      TENUTO_TRY(IgnoreField(path, strict, request.ignored));
     }
   }
   return Ok();
@@ -83,7 +83,7 @@ Status ReadCommon(const json::object& object, Endpoint endpoint, const RequestHe
                   const RequestContext& context, GenerateRequest& request) {
   TENUTO_TRY(CheckFields(object, endpoint, context.strict, request.ignored));
   TENUTO_TRY(ReadModel(object, context, request.ignored));
-  TENUTO_TRY(ReadStream(object, request));
+  TENUTO_TRY(ReadStream(object, context.strict, request));
   TENUTO_TRY(ReadSession(object, headers, request.turn));
   SamplingRules rules;
   if (endpoint == Endpoint::kLlamaCompletion) rules = {100.0, true};
@@ -285,6 +285,10 @@ Result<std::vector<TokenId>> ParseDetokenizeRequest(std::string_view body,
   const json::value* tokens = Member(object, "tokens");
   if (tokens == nullptr) return InvalidAt("tokens", "is missing");
   if (!tokens->is_array()) return InvalidAt("tokens", "must be an array of token ids");
+  if (tokens->get_array().size() > kDetokenizeTokensMax) {
+    return InvalidAt("tokens",
+                     "may hold at most " + std::to_string(kDetokenizeTokensMax) + " token ids");
+  }
   return ToTokens(tokens->get_array(), "tokens", context.vocabulary_size);
 }
 

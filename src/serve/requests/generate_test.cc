@@ -144,6 +144,8 @@ TEST(ChatRequest, LogitBiasNamesTokensOfTheVocabulary) {
   }
   EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":{"5":101})")), "logit_bias.5");
   EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":{"5":"x"})")), "logit_bias.5");
+  EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":{")" + std::string(5000, '0') + R"(5":101})")),
+            "logit_bias.5");
   EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":[[1000,1]])")), "logit_bias[0]");
   EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":[["Hi",1]])")), "logit_bias[0]");
   EXPECT_EQ(ChatField(Chat(R"(,"logit_bias":[1])")), "logit_bias[0]");
@@ -235,6 +237,21 @@ TEST(ChatRequest, StreamOptions) {
             "stream_options.include_obfuscation");
   EXPECT_EQ(GoodChat(Chat(R"(,"stream":true,"stream_options":{"x":1})")).ignored,
             std::vector<std::string>{"stream_options.x"});
+  RequestContext strict = Context();
+  strict.strict = true;
+  const std::string unknown = Chat(R"(,"stream":true,"stream_options":{"x":1})");
+  EXPECT_EQ(FieldOf(ParseChatRequest(unknown, {}, strict), unknown), "stream_options.x");
+}
+
+TEST(ChatRequest, NamesOfManyUnknownFieldsAreNotAllKept) {
+  std::string many;
+  for (int i = 0; i < 100; ++i)
+    many += (i > 0 ? ",\"x" : "\"x") + std::to_string(i) + "\":1";
+  EXPECT_EQ(GoodChat(Chat("," + many)).ignored.size(), 32U);
+  EXPECT_EQ(GoodChat(Chat(R"(,"stream":true,"stream_options":{)" + many + "}")).ignored.size(),
+            32U);
+  const std::string message = R"({"messages":[{"role":"user","content":"hi",)" + many + "}]}";
+  EXPECT_EQ(GoodChat(message).ignored.size(), 32U);
 }
 
 TEST(ChatRequest, OtherModelNamesAreSaidOrRefused) {

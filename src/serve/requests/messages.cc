@@ -40,10 +40,8 @@ Status CheckMessageFields(const json::object& message, const std::string& where,
       if (!IsInert(member.value(), known->second)) {
         return Error(Code::kInvalid, "field '" + path + "' is not supported yet").At(path);
       }
-    } else if (strict) {
-      return Error(Code::kInvalid, "field '" + path + "' is not known").At(path);
-    } else if (ignored.size() < 32) {
-      ignored.push_back(path);
+    } else {
+      TENUTO_TRY(IgnoreField(path, strict, ignored));
     }
   }
   return Ok();

@@ -110,8 +110,9 @@ Status ReadLogitBias(const json::object& object, const RequestContext& context, 
   if (value->is_object()) {
     for (const auto& member : value->get_object()) {
       TENUTO_ASSIGN(const TokenId token, BiasToken(member.key(), context.vocabulary_size));
+      // Not the key: leading zeros make it as long as its sender likes.
       TENUTO_ASSIGN(const float bias,
-                    BiasOf(member.value(), "logit_bias." + std::string(member.key())));
+                    BiasOf(member.value(), "logit_bias." + std::to_string(token)));
       biases.emplace_back(token, bias);
     }
     return Ok();

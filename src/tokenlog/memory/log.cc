@@ -90,6 +90,7 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
     stored.line_turns += parent->second.line_turns;
     stored.line_tokens += parent->second.line_tokens;
   }
+  TENUTO_TRY(CheckWindow(turn, stored.line_turns));
 
   if (session == nullptr) {
     const int64_t id = state.next_session++;
@@ -100,6 +101,7 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
     session->row.created_unix_ms = turn.created_unix_ms;
     session->row.vocabulary = commit.vocabulary;
     session->row.system_json = commit.system_json;
+    session->row.head_tokens = commit.head_tokens;
   }
   session->row.updated_unix_ms = turn.completed_unix_ms;
   session->row.head = turn.id;
@@ -119,22 +121,48 @@ Result<SessionRow> MemoryTokenLog::FindSession(const SessionKey& key) {
   return state_.sessions.at(found->second).row;
 }
 
-Result<std::vector<TurnRow>> MemoryTokenLog::ReadTurns(int64_t session, const TurnId& head) {
-  const MutexLock lock(mutex_);
+template <typename TurnsOf>
+Result<std::vector<TurnRow>> MemoryTokenLog::ReadNewest(int64_t session, const TurnId& last,
+                                                        TurnsOf turns_of) {
   const auto found = state_.sessions.find(session);
   if (found == state_.sessions.end()) return NoSuchSession(std::to_string(session));
-  std::vector<TurnRow> line;
+  std::vector<TurnRow> newest;
+  if (last.empty()) return newest;
   const auto& turns = found->second.turns;
-  for (TurnId at = head; !at.empty(); at = line.back().parent) {
-    const auto turn = turns.find(at.value);
-    if (turn == turns.end()) {
-      if (line.empty()) return NoSuchTurn("id " + at.value);
-      return BrokenLine(at);
-    }
-    line.push_back(turn->second.row);
+  auto turn = turns.find(last.value);
+  if (turn == turns.end()) return NoSuchTurn("id " + last.value);
+  for (uint64_t left = turns_of(turn->second); left > 0; --left) {
+    newest.push_back(turn->second.row);
+    const TurnId& parent = newest.back().parent;
+    if (parent.empty()) break;
+    turn = turns.find(parent.value);
+    if (turn == turns.end()) return BrokenLine(parent);
   }
+  return newest;
+}
+
+Result<std::vector<TurnRow>> MemoryTokenLog::ReadTurns(int64_t session, const TurnId& head) {
+  const MutexLock lock(mutex_);
+  TENUTO_ASSIGN(std::vector<TurnRow> line,
+                ReadNewest(session, head, [](const StoredTurn& last) { return last.line_turns; }));
   std::reverse(line.begin(), line.end());
   return line;
+}
+
+Result<std::vector<TurnRow>> MemoryTokenLog::ReadWindow(int64_t session, const TurnId& head) {
+  const MutexLock lock(mutex_);
+  TENUTO_ASSIGN(std::vector<TurnRow> window, ReadNewest(session, head, [](const StoredTurn& last) {
+                  return last.line_turns - last.row.window_first + 1;
+                }));
+  std::reverse(window.begin(), window.end());
+  return window;
+}
+
+Result<std::vector<TurnRow>> MemoryTokenLog::ReadTurnsBack(int64_t session, const TurnId& last,
+                                                           size_t limit) {
+  const MutexLock lock(mutex_);
+  return ReadNewest(session, last,
+                    [&](const StoredTurn&) { return std::min(limit, kTurnPageMax); });
 }
 
 Result<TurnRow> MemoryTokenLog::FindByIdempotencyKey(int64_t session, const std::string& key) {

@@ -36,6 +36,9 @@ class MemoryTokenLog : public TokenLog {
   std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) override;
   Result<SessionRow> FindSession(const SessionKey& key) override;
   Result<std::vector<TurnRow>> ReadTurns(int64_t session, const TurnId& head) override;
+  Result<std::vector<TurnRow>> ReadWindow(int64_t session, const TurnId& head) override;
+  Result<std::vector<TurnRow>> ReadTurnsBack(int64_t session, const TurnId& last,
+                                             size_t limit) override;
   Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) override;
   Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                    const std::string& after, size_t limit) override;
@@ -70,6 +73,11 @@ class MemoryTokenLog : public TokenLog {
   // Runs `change` on the state unless a fault is due. `change` returns whether it stored something.
   template <typename Change>
   Status Write(Change change) TENUTO_REQUIRES(mutex_);
+  // The newest turns of the line that ends with `last`, newest first; `turns_of` says how many from
+  // the StoredTurn of `last`.
+  template <typename TurnsOf>
+  Result<std::vector<TurnRow>> ReadNewest(int64_t session, const TurnId& last, TurnsOf turns_of)
+      TENUTO_REQUIRES(mutex_);
   static Result<int64_t> CommitOne(State& state, const TurnCommit& commit);
   static std::vector<PayloadFileId> Unnamed(const State& state, std::vector<PayloadFileId> files);
 

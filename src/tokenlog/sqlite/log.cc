@@ -5,15 +5,16 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <cstring>
 #include <utility>
 
 #include "base/log.h"
+#include "io/os_error.h"
 #include "tokenlog/checks.h"
 #include "tokenlog/sqlite/page_vfs.h"
 #include "tokenlog/sqlite/rows.h"
 #include "tokenlog/sqlite/schema.h"
 #include "tokenlog/sqlite/sqlite.h"
+#include "tokenlog/sqlite/turn_rows.h"
 
 namespace tenuto {
 namespace {
@@ -36,7 +37,7 @@ Status CreatePrivate(const std::string& path) {
                     : errno == ENOSPC || errno == EDQUOT                ? Code::kExhausted
                     : errno == ENOENT                                   ? Code::kNotFound
                                                                         : Code::kIo;
-  return Error(code, "token log " + path + " can't be created: " + std::strerror(errno));
+  return Error(code, "token log " + path + " can't be created: " + OsErrorText(errno));
 }
 
 // Says which file is meant. For people at the machine: what a client may be told (kNotFound, ...)
@@ -156,11 +157,12 @@ auto SqliteTokenLog::Read(Work work) -> decltype(work(std::declval<Database&>())
 }
 
 template <typename Work>
-auto SqliteTokenLog::Write(Work work) -> decltype(work(std::declval<Database&>())) {
+std::invoke_result_t<Work, Database&> SqliteTokenLog::Write(Work work) {
   TENUTO_TRY(Writable());
-  auto in_transaction = [&]() -> decltype(work(*writer_)) {
-    TENUTO_ASSIGN(Transaction transaction, Transaction::Begin(*writer_, Transaction::Kind::kWrite));
-    auto done = work(*writer_);
+  Database& writer = *writer_;
+  auto in_transaction = [&]() -> std::invoke_result_t<Work, Database&> {
+    TENUTO_ASSIGN(Transaction transaction, Transaction::Begin(writer, Transaction::Kind::kWrite));
+    auto done = work(writer);
     if (!done) return done;
     TENUTO_TRY(transaction.Commit());
     return done;
@@ -169,7 +171,7 @@ auto SqliteTokenLog::Write(Work work) -> decltype(work(std::declval<Database&>()
   NoteFailure();
   if (!result && result.error().code() == Code::kCorrupt)
     return InLog(path_, std::move(result).error());
-  if (writer_->wal_pages() >= kCheckpointOverduePages) {
+  if (writer.wal_pages() >= kCheckpointOverduePages) {
     if (const Status copied = Checkpoint(); !copied)
       Log(LogLevel::kWarn, "tokenlog.checkpoint_failed", {{"error", copied.error().message()}});
   }
@@ -259,6 +261,23 @@ Result<std::vector<TurnRow>> SqliteTokenLog::ReadTurns(int64_t session, const Tu
     TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
     if (!row) return NoSuchSession(std::to_string(session));
     return SelectLine(database, *row, head);
+  });
+}
+
+Result<std::vector<TurnRow>> SqliteTokenLog::ReadWindow(int64_t session, const TurnId& head) {
+  return Read([&](Database& database) -> Result<std::vector<TurnRow>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectWindow(database, *row, head);
+  });
+}
+
+Result<std::vector<TurnRow>> SqliteTokenLog::ReadTurnsBack(int64_t session, const TurnId& last,
+                                                           size_t limit) {
+  return Read([&](Database& database) -> Result<std::vector<TurnRow>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectTurnsBack(database, *row, last, std::min(limit, kTurnPageMax));
   });
 }
 

@@ -19,6 +19,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <type_traits>
 #include <vector>
 
 #include "base/mutex.h"
@@ -56,6 +57,9 @@ class SqliteTokenLog : public TokenLog {
   std::vector<Result<int64_t>> Commit(std::span<const TurnCommit> commits) override;
   Result<SessionRow> FindSession(const SessionKey& key) override;
   Result<std::vector<TurnRow>> ReadTurns(int64_t session, const TurnId& head) override;
+  Result<std::vector<TurnRow>> ReadWindow(int64_t session, const TurnId& head) override;
+  Result<std::vector<TurnRow>> ReadTurnsBack(int64_t session, const TurnId& last,
+                                             size_t limit) override;
   Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) override;
   Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                    const std::string& after, size_t limit) override;
@@ -77,7 +81,7 @@ class SqliteTokenLog : public TokenLog {
   template <typename Work>
   auto Read(Work work) -> decltype(work(std::declval<Database&>()));
   template <typename Work>
-  auto Write(Work work) -> decltype(work(std::declval<Database&>()));
+  std::invoke_result_t<Work, Database&> Write(Work work) TENUTO_REQUIRES(write_mutex_);
   Status Writable() const TENUTO_REQUIRES(write_mutex_);
   void NoteFailure() TENUTO_REQUIRES(write_mutex_);
   Status Checkpoint() TENUTO_REQUIRES(write_mutex_);

@@ -13,6 +13,7 @@
 #include "tokenlog/sqlite/fake_volume.h"
 #include "tokenlog/sqlite/page_vfs.h"
 #include "tokenlog/sqlite/sqlite.h"
+#include "tokenlog/sqlite/testing.h"
 #include "tokenlog/testing.h"
 
 namespace tenuto {
@@ -25,29 +26,11 @@ std::string ReadFile(const std::string& path) {
   return bytes.str();
 }
 
-std::unique_ptr<SqliteTokenLog> OpenOrFail(const std::string& path,
-                                           SqliteMode mode = SqliteMode::kWriter) {
-  auto log = SqliteTokenLog::Open(path, mode);
-  EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
-  return log.ok() ? std::move(log).value() : nullptr;
-}
-
 std::unique_ptr<SqliteTokenLog> OpenOn(const FakeVolume& volume) {
   auto log = SqliteTokenLog::Open(volume.Path("log.db"), SqliteMode::kWriter,
                                   {.busy_timeout_ms = 100, .vfs = FakeVolume::VfsName()});
   EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
   return log.ok() ? std::move(log).value() : nullptr;
-}
-
-// Runs SQL on a closed log as a page-checking connection would: the bytes are sound, the meaning is
-// another.
-void Tamper(const std::string& path, const std::string& sql) {
-  const auto vfs = RegisterPageVfs("");
-  ASSERT_TRUE(vfs.ok());
-  const auto database = Database::Open({.path = path, .vfs = *vfs});
-  ASSERT_TRUE(database.ok()) << database.error().message();
-  const Status done = (*database)->Exec(sql.c_str());
-  ASSERT_TRUE(done.ok()) << done.error().message();
 }
 
 Code CodeOfOpen(const std::string& path, SqliteMode mode, std::string* message = nullptr) {
@@ -119,7 +102,8 @@ TEST(SqliteLog, ReaderOfWhatIsNotThere) {
 }
 
 TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
-  for (const auto& [version, word] : {std::pair{2, "newer"}, std::pair{0, "older"}}) {
+  for (const auto& [version, word] :
+       {std::pair{3, "newer"}, std::pair{1, "older"}, std::pair{0, "older"}}) {
     const TempFolder folder;
     OpenOrFail(folder.File("log.db")).reset();
     Tamper(folder.File("log.db"), "PRAGMA user_version = " + std::to_string(version));
@@ -127,7 +111,7 @@ TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
       std::string message;
       EXPECT_EQ(CodeOfOpen(folder.File("log.db"), mode, &message), Code::kInvalid);
       EXPECT_NE(message.find("format " + std::to_string(version)), std::string::npos) << message;
-      EXPECT_NE(message.find("knows format 1"), std::string::npos) << message;
+      EXPECT_NE(message.find("knows format 2"), std::string::npos) << message;
       EXPECT_NE(message.find(word), std::string::npos) << message;
     }
   }
@@ -209,51 +193,6 @@ TEST(SqliteLog, StaleWriterOfTheSameFileGetsAConflict) {
   informed.lease_epoch = old_epoch;
   EXPECT_EQ(CommitOne(*old_one, informed).error().code(), Code::kConflict);
   EXPECT_EQ(old_one->FindSession(Key("chat"))->head.value, "T2");
-}
-
-TEST(SqliteLog, RowsThatSayAnotherHistoryAreCorrupt) {
-  const std::vector<std::string> tampers = {
-      "UPDATE turns SET answer = x'01000000' WHERE id = 'T2'",
-      "UPDATE turns SET prompt = answer, answer = prompt WHERE id = 'T1'",
-      "UPDATE turns SET items_json = '[]' WHERE id = 'T3'",
-      "UPDATE turns SET finish_reason = 'length' WHERE id = 'T1'",
-      "UPDATE turns SET incomplete = 1 WHERE id = 'T1'",
-      "UPDATE turns SET idempotency_key = 'k' WHERE id = 'T1'",
-      "UPDATE turns SET completed_ms = 1 WHERE id = 'T1'",
-      "UPDATE turns SET line_tokens = line_tokens + 1 WHERE id = 'T2'",
-      "UPDATE turns SET line_turns = 7 WHERE id = 'T2'",
-      "UPDATE turns SET parent = '' WHERE id = 'T2'",
-      "UPDATE turns SET parent = 'T3' WHERE id = 'T1'",  // a ring
-      "DELETE FROM turns WHERE id = 'T2'",
-      "DELETE FROM turns WHERE id = 'T3'",
-      // A whole session's rows under another session's name.
-      "UPDATE sessions SET session = 'stolen' WHERE session = 'chat'",
-  };
-  for (const std::string& sql : tampers) {
-    const TempFolder folder;
-    const std::string path = folder.File("log.db");
-    int64_t id = 0;
-    {
-      const auto log = OpenOrFail(path);
-      id = *CommitOne(*log, MakeCommit(Key("chat"), "T1"));
-      ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T2", "T1")).ok());
-      ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T3", "T2")).ok());
-    }
-    Tamper(path, sql);
-    const auto turns = OpenOrFail(path)->ReadTurns(id, {"T3"});
-    ASSERT_FALSE(turns.ok()) << sql;
-    EXPECT_EQ(turns.error().code(), Code::kCorrupt) << sql;
-  }
-}
-
-TEST(SqliteLog, TurnFoundByItsKeyIsCheckedToo) {
-  const TempFolder folder;
-  const std::string path = folder.File("log.db");
-  TurnCommit commit = MakeCommit(Key("chat"), "T1");
-  commit.turn.idempotency_key = "k";
-  const int64_t id = *CommitOne(*OpenOrFail(path), commit);
-  Tamper(path, "UPDATE turns SET outcome_json = '{}'");
-  EXPECT_EQ(OpenOrFail(path)->FindByIdempotencyKey(id, "k").error().code(), Code::kCorrupt);
 }
 
 TEST(SqliteLog, FailedSyncKillsTheLogAndLosesNothingAcknowledged) {
@@ -367,6 +306,7 @@ TEST(SqliteLog, DeletedTextIsInNoFile) {
   const auto log = OpenOrFail(folder.File("log.db"));
   TurnCommit secret = MakeCommit(Key("secret"), "CANARYTURN1");
   secret.system_json = "CANARY system";
+  secret.head_tokens.assign(100, 0x52414e43);
   secret.turn.items_json = "CANARY items" + std::string(20000, 'i') + "CANARY end";
   secret.turn.params_json = "CANARY params";
   secret.turn.outcome_json = "CANARY outcome";

@@ -207,6 +207,7 @@ struct Registered {
 Result<std::string> RegisterPageVfs(const std::string& base) {
   static Mutex mutex;
   // Never freed: SQLite keeps pointers to registered VFSes until the process ends.
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): guarded by the mutex above.
   static auto& registered = *new std::deque<Registered>;
 
   sqlite3_vfs* below = sqlite3_vfs_find(base.empty() ? nullptr : base.c_str());

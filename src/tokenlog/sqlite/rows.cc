@@ -3,47 +3,20 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <limits>
 
 #include "tokenlog/checks.h"
-#include "tokenlog/digest.h"
+#include "tokenlog/sqlite/turn_rows.h"
 
 namespace tenuto {
 namespace {
 
-static_assert(std::endian::native == std::endian::little, "token blobs are little endian");
-
 std::string SessionsWhere(std::string_view rest) {
   return "SELECT s.id, s.tenant, s.user, s.agent, s.session, s.created_ms, s.updated_ms, s.head, "
          "s.lease_epoch, "
-         "s.vocabulary, s.turns, s.tokens, y.items_json "
+         "s.vocabulary, s.turns, s.tokens, y.items_json, y.head_tokens "
          "FROM sessions s JOIN systems y ON y.session = s.id WHERE " +
          std::string(rest);
-}
-
-std::string TurnsWhere(std::string_view rest) {
-  return "SELECT id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, "
-         "prompt, answer, "
-         "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens "
-         "FROM turns WHERE " +
-         std::string(rest);
-}
-
-// A turn with what the row holds beside the struct.
-struct StoredTurn {
-  TurnRow turn;
-  Digest256 digest;
-  int64_t line_turns = 0;
-  int64_t line_tokens = 0;
-};
-
-Result<std::vector<TokenId>> DecodeTokens(std::span<const std::byte> blob, const TurnId& turn) {
-  if (blob.size() % sizeof(TokenId) != 0 || blob.size() / sizeof(TokenId) > kTurnTokensMax)
-    return BrokenLine(turn);
-  std::vector<TokenId> tokens(blob.size() / sizeof(TokenId));
-  if (!blob.empty()) std::memcpy(tokens.data(), blob.data(), blob.size());
-  return tokens;
 }
 
 Result<SessionRow> DecodeSession(const Statement& row) {
@@ -61,6 +34,11 @@ Result<SessionRow> DecodeSession(const Statement& row) {
   session.turns = static_cast<uint64_t>(row.Int(10));
   session.tokens = static_cast<uint64_t>(row.Int(11));
   session.system_json = std::string(row.Text(12));
+  std::optional<std::vector<TokenId>> head = DecodeTokens(row.Blob(13));
+  if (!head)
+    return Error(Code::kCorrupt, "the head tokens of session " + session.key.Short() +
+                                     " are damaged in the token log");
+  session.head_tokens = *std::move(head);
   return session;
 }
 
@@ -69,60 +47,6 @@ Result<std::optional<SessionRow>> OneSession(Statement& find) {
   if (!found) return std::optional<SessionRow>();
   TENUTO_ASSIGN(SessionRow session, DecodeSession(find));
   return std::optional<SessionRow>(std::move(session));
-}
-
-Result<StoredTurn> DecodeTurn(const Statement& row) {
-  StoredTurn stored;
-  TurnRow& turn = stored.turn;
-  turn.id = {std::string(row.Text(0))};
-  turn.parent = {std::string(row.Text(1))};
-  turn.created_unix_ms = row.Int(2);
-  turn.completed_unix_ms = row.Int(3);
-  turn.incomplete = row.Int(4) != 0;
-  turn.finish_reason = std::string(row.Text(5));
-  turn.idempotency_key = std::string(row.Text(6));
-  TENUTO_ASSIGN(turn.prompt, DecodeTokens(row.Blob(7), turn.id));
-  TENUTO_ASSIGN(turn.answer, DecodeTokens(row.Blob(8), turn.id));
-  turn.params_json = std::string(row.Text(9));
-  turn.recall_json = std::string(row.Text(10));
-  turn.items_json = std::string(row.Text(11));
-  turn.outcome_json = std::string(row.Text(12));
-  TENUTO_ASSIGN(stored.digest, row.Digest(13));
-  stored.line_turns = row.Int(14);
-  stored.line_tokens = row.Int(15);
-  return stored;
-}
-
-int64_t TokensOf(const TurnRow& turn) {
-  return static_cast<int64_t>(turn.prompt.size() + turn.answer.size());
-}
-
-// Where a line ends, as the next turn needs it.
-struct LineEnd {
-  Digest256 digest;
-  int64_t turns = 0;
-  int64_t tokens = 0;
-};
-
-Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session,
-                                             const TurnId& turn) {
-  TENUTO_ASSIGN(Statement find, database.Use("SELECT digest, line_turns, line_tokens FROM turns "
-                                             "WHERE session = ? AND id = ?"));
-  find.Bind(session).Bind(turn.value);
-  TENUTO_ASSIGN(const bool found, find.Step());
-  if (!found) return std::optional<LineEnd>();
-  LineEnd end;
-  TENUTO_ASSIGN(end.digest, find.Digest(0));
-  end.turns = find.Int(1);
-  end.tokens = find.Int(2);
-  return std::optional<LineEnd>(end);
-}
-
-Result<bool> HasTurnWithKey(Database& database, int64_t session, const std::string& key) {
-  TENUTO_ASSIGN(Statement find,
-                database.Use("SELECT 1 FROM turns WHERE session = ? AND idempotency_key = ?"));
-  find.Bind(session).Bind(key);
-  return find.Step();
 }
 
 Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
@@ -138,34 +62,12 @@ Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
   TENUTO_TRY(insert.Run());
   const int64_t id = database.last_insert_id();
   TENUTO_ASSIGN(Statement system,
-                database.Use("INSERT INTO systems(session, items_json) VALUES(?, ?)"));
+                database.Use("INSERT INTO systems(session, items_json, head_tokens) "
+                             "VALUES(?, ?, ?)"));
   system.Bind(id).Bind(commit.system_json);
+  system.Bind(std::as_bytes(std::span(commit.head_tokens)));
   TENUTO_TRY(system.Run());
   return id;
-}
-
-Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, const LineEnd& end) {
-  TENUTO_ASSIGN(
-      Statement insert,
-      database.Use(
-          "INSERT INTO turns(session, id, parent, line_turns, line_tokens, digest, created_ms, "
-          "completed_ms, incomplete, finish_reason, idempotency_key, prompt, answer, "
-          "params_json, recall_json, items_json, outcome_json) "
-          "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
-  insert.Bind(session).Bind(turn.id.value).Bind(turn.parent.value);
-  insert.Bind(end.turns).Bind(end.tokens).Bind(end.digest);
-  insert.Bind(turn.created_unix_ms).Bind(turn.completed_unix_ms).Bind(int64_t{turn.incomplete});
-  insert.Bind(turn.finish_reason);
-  if (turn.idempotency_key.empty())
-    insert.BindNull();
-  else
-    insert.Bind(turn.idempotency_key);
-  insert.Bind(std::as_bytes(std::span(turn.prompt))).Bind(std::as_bytes(std::span(turn.answer)));
-  insert.Bind(turn.params_json)
-      .Bind(turn.recall_json)
-      .Bind(turn.items_json)
-      .Bind(turn.outcome_json);
-  return insert.Run();
 }
 
 Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, const LineEnd& end) {
@@ -175,7 +77,8 @@ Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, c
           "UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ? "
           "WHERE id = ?"));
   update.Bind(commit.turn.id.value).Bind(static_cast<int64_t>(commit.lease_epoch));
-  update.Bind(commit.turn.completed_unix_ms).Bind(end.turns).Bind(end.tokens).Bind(session);
+  update.Bind(commit.turn.completed_unix_ms).Bind(static_cast<int64_t>(end.turns));
+  update.Bind(static_cast<int64_t>(end.tokens)).Bind(session);
   return update.Run();
 }
 
@@ -283,7 +186,6 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
   if (Status fits = JudgeCommit(commit, session ? &*session : nullptr); !fits)
     return Verdict(std::move(fits).error());
 
-  LineEnd end{.digest = LineSeed(commit.key)};
   if (session) {
     if (!turn.idempotency_key.empty()) {
       TENUTO_ASSIGN(const bool used, HasTurnWithKey(database, session->id, turn.idempotency_key));
@@ -292,16 +194,19 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
     TENUTO_ASSIGN(const std::optional<LineEnd> same, SelectLineEnd(database, session->id, turn.id));
     if (same) return Verdict(DuplicateTurn(commit));
   }
-  if (!turn.parent.empty()) {
+  LineEnd before;
+  if (turn.parent.empty()) {
+    before = LineStart(commit.key, session ? session->head_tokens : commit.head_tokens);
+  } else {
     if (!session) return Verdict(MissingParent(commit));
     TENUTO_ASSIGN(const std::optional<LineEnd> parent,
                   SelectLineEnd(database, session->id, turn.parent));
     if (!parent) return Verdict(MissingParent(commit));
-    end = *parent;
+    before = *parent;
   }
-  end.digest = TurnDigest(end.digest, turn);
-  end.turns += 1;
-  end.tokens += TokensOf(turn);
+  const LineEnd end = Extend(before, turn);
+  if (Status inside = CheckWindow(turn, end.turns); !inside)
+    return Verdict(std::move(inside).error());
 
   int64_t id = session ? session->id : 0;
   if (!session) {
@@ -310,58 +215,6 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
   TENUTO_TRY(InsertTurn(database, id, turn, end));
   TENUTO_TRY(MoveHead(database, id, commit, end));
   return Verdict(id);
-}
-
-Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session,
-                                        const TurnId& head) {
-  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND id = ?")));
-  std::vector<StoredTurn> line;  // from the head back to the root
-  for (TurnId at = head; !at.empty(); at = line.back().turn.parent) {
-    find.Reset();
-    find.Bind(session.id).Bind(at.value);
-    TENUTO_ASSIGN(const bool found, find.Step());
-    if (!found) {
-      if (line.empty() && head != session.head) return NoSuchTurn("id " + head.value);
-      return BrokenLine(at);
-    }
-    TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
-    // Counting down to the root also keeps a ring of parents from being walked for ever.
-    if (stored.turn.id != at || (!line.empty() && stored.line_turns + 1 != line.back().line_turns))
-      return BrokenLine(at);
-    line.push_back(std::move(stored));
-  }
-
-  std::vector<TurnRow> turns;
-  turns.reserve(line.size());
-  LineEnd end{.digest = LineSeed(session.key)};
-  for (auto stored = line.rbegin(); stored != line.rend(); ++stored) {
-    end.digest = TurnDigest(end.digest, stored->turn);
-    end.turns += 1;
-    end.tokens += TokensOf(stored->turn);
-    if (stored->digest != end.digest || stored->line_turns != end.turns ||
-        stored->line_tokens != end.tokens)
-      return BrokenLine(stored->turn.id);
-    turns.push_back(std::move(stored->turn));
-  }
-  return turns;
-}
-
-Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
-                                               const std::string& idempotency_key) {
-  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND idempotency_key = ?")));
-  find.Bind(session.id).Bind(idempotency_key);
-  TENUTO_ASSIGN(const bool found, find.Step());
-  if (!found) return std::optional<TurnRow>();
-  TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
-  LineEnd before{.digest = LineSeed(session.key)};
-  if (!stored.turn.parent.empty()) {
-    TENUTO_ASSIGN(const std::optional<LineEnd> parent,
-                  SelectLineEnd(database, session.id, stored.turn.parent));
-    if (!parent) return BrokenLine(stored.turn.parent);
-    before = *parent;
-  }
-  if (TurnDigest(before.digest, stored.turn) != stored.digest) return BrokenLine(stored.turn.id);
-  return std::optional<TurnRow>(std::move(stored.turn));
 }
 
 Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session) {

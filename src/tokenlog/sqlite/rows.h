@@ -1,6 +1,6 @@
-// Rows of the token log's tables to and from the structs of log.h: all its SQL over sessions, turns
-// and pieces. Each function runs inside the caller's transaction. What comes from disk is checked:
-// kCorrupt.
+// Rows of the token log's tables to and from the structs of log.h: its SQL over sessions, commits
+// and pieces; turn_rows.h has the turns. Each function runs inside the caller's transaction. What
+// comes from disk is checked: kCorrupt.
 #pragma once
 
 #include <optional>
@@ -22,11 +22,6 @@ Result<SessionPage> SelectSessions(Database& database, const std::string& tenant
 // database's and ends the transaction, the inner one is this commit's verdict and has changed
 // nothing.
 Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit);
-
-Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session,
-                                        const TurnId& head);
-Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
-                                               const std::string& idempotency_key);
 
 // Removes everything of the session; the payload files that no other session's pieces name.
 Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session);

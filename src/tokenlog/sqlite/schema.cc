@@ -32,7 +32,8 @@ CREATE TABLE sessions(
 
 CREATE TABLE systems(
   session INTEGER PRIMARY KEY REFERENCES sessions(id),
-  items_json TEXT NOT NULL
+  items_json TEXT NOT NULL,
+  head_tokens BLOB NOT NULL CHECK(length(head_tokens) % 4 = 0)
 ) STRICT;
 
 CREATE TABLE turns(
@@ -42,6 +43,8 @@ CREATE TABLE turns(
   parent TEXT NOT NULL,
   line_turns INTEGER NOT NULL CHECK(line_turns > 0),
   line_tokens INTEGER NOT NULL CHECK(line_tokens >= 0),
+  window_first INTEGER NOT NULL CHECK(window_first > 0),
+  close_tokens INTEGER NOT NULL CHECK(close_tokens >= 0),
   digest BLOB NOT NULL CHECK(length(digest) = 32),
   created_ms INTEGER NOT NULL,
   completed_ms INTEGER NOT NULL,

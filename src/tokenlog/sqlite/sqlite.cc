@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
@@ -228,7 +229,7 @@ Error Database::ErrorOf(int rc) {
   const bool current = db != nullptr && sqlite3_extended_errcode(db) == rc;
   const std::string what =
       "token log " + path_ + ": " + (current ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
-  const std::string why = os_error == 0 ? "" : std::string(" (") + std::strerror(os_error) + ")";
+  const std::string why = os_error == 0 ? "" : std::string(" (") + OsErrorText(os_error) + ")";
   if (IsDamage(rc)) return Error(Code::kCorrupt, what + kDamaged);
   if (IsOutOfSpace(rc, os_error))
     return Error(Code::kExhausted, what + ": free some space on its volume");

@@ -79,6 +79,7 @@ std::string FingerprintText(const llama_model* model, const FingerprintFacts& fa
   for (const auto& [key, value] : RopeEntries(model))
     add(key, value);
   for (const char* name : kEnvironment) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
     const char* value = std::getenv(name);
     add(std::string("env.") + name, value == nullptr ? "(unset)" : value);
   }

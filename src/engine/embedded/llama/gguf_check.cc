@@ -5,15 +5,16 @@
 #include <gguf.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include <bit>
 #include <cerrno>
 #include <cstring>
 #include <optional>
 #include <string_view>
-#include <system_error>
 #include <utility>
+
+#include "io/fd.h"
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
@@ -247,30 +248,26 @@ Result<GgufSummary> CheckGguf(std::span<const std::byte> file) {
 }
 
 Result<GgufSummary> CheckGgufFile(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC);
-  if (fd < 0) {
-    const int error = errno;
-    if (error == ENOENT || error == ENOTDIR)
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (file.get() < 0) {
+    const int number = errno;
+    if (number == ENOENT || number == ENOTDIR)
       return Error(Code::kNotFound, "there is no model file " + path);
-    const Code code = error == EACCES ? Code::kDenied : Code::kIo;
-    return Error(
-        code, "can't open the model file " + path + ": " + std::generic_category().message(error));
+    return Error(OsErrorCode(number),
+                 "can't open the model file " + path + ": " + OsErrorText(number));
   }
   struct stat facts = {};
-  const bool regular = ::fstat(fd, &facts) == 0 && S_ISREG(facts.st_mode);
+  const bool regular = ::fstat(file.get(), &facts) == 0 && S_ISREG(facts.st_mode);
   if (!regular || facts.st_size < 4) {
-    ::close(fd);
     return Error(Code::kCorrupt,
                  "can't load " + path + ": " +
                      (regular ? "the file is not a GGUF model" : "it is not a regular file"));
   }
   const auto size = static_cast<size_t>(facts.st_size);
-  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, fd, 0);
-  const int error = errno;
-  ::close(fd);
+  void* mapped = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.get(), 0);
   if (mapped == MAP_FAILED) {
-    return Error(Code::kIo, "can't map the model file " + path + ": " +
-                                std::generic_category().message(error));
+    const int number = errno;
+    return Error(Code::kIo, "can't map the model file " + path + ": " + OsErrorText(number));
   }
   auto result = CheckGguf({static_cast<const std::byte*>(mapped), size});
   ::munmap(mapped, size);

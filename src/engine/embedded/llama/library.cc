@@ -22,6 +22,7 @@ struct LogState {
 
 // Never destroyed: libllama may log from its own threads while the process ends.
 LogState& State() {
+  // NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): guarded by its mutex.
   static auto* state = new LogState;
   return *state;
 }

@@ -8,11 +8,12 @@
 #include <cstdio>
 #include <optional>
 #include <span>
-#include <system_error>
 #include <utility>
 
 #include "base/log.h"
+#include "io/fd.h"
 #include "io/file.h"
+#include "io/os_error.h"
 
 namespace tenuto {
 namespace {
@@ -20,25 +21,10 @@ namespace {
 constexpr size_t kReadBytes = size_t{4} << 20;
 constexpr size_t kDigestHexBytes = 64;
 
-class FileDescriptor {
- public:
-  explicit FileDescriptor(int fd) : fd_(fd) {}
-  ~FileDescriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  FileDescriptor(const FileDescriptor&) = delete;
-  FileDescriptor& operator=(const FileDescriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 Error SystemError(const std::string& doing, const std::string& path) {
-  const int error = errno;
-  const Code code = error == ENOENT ? Code::kNotFound : error == EACCES ? Code::kDenied : Code::kIo;
-  return {code, "can't " + doing + " the model file " + path + ": " +
-                    std::generic_category().message(error)};
+  const int number = errno;
+  return {OsErrorCode(number),
+          "can't " + doing + " the model file " + path + ": " + OsErrorText(number)};
 }
 
 Result<Digest256> HashFile(int fd, const std::string& path) {
@@ -119,7 +105,7 @@ Status WriteCache(Dir& dir, const CacheEntry& entry, const Digest256& digest) {
 }
 
 Result<Digest256> FileDigest(const std::string& path, Dir* cache) {
-  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   if (file.get() < 0) return SystemError("open", path);
   struct stat before = {};
   if (::fstat(file.get(), &before) != 0) return SystemError("read", path);

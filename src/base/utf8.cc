@@ -1,6 +1,4 @@
-#include "engine/embedded/utf8.h"
-
-#include <cstdint>
+#include "base/utf8.h"
 
 namespace tenuto {
 namespace {
@@ -46,6 +44,30 @@ Part NextPart(std::string_view bytes) {
 }
 
 }  // namespace
+
+size_t Utf8Length(std::string_view text) {
+  if (text.empty()) return 0;
+  const Part part = NextPart(text);
+  return part.kind == Part::Kind::kCharacter ? part.bytes : 0;
+}
+
+uint32_t CodePointOf(std::string_view character) {
+  const auto lead = static_cast<uint8_t>(character[0]);
+  if (character.size() == 1) return lead;
+  uint32_t value = lead & (0x7Fu >> character.size());
+  for (const char byte : character.substr(1))
+    value = value << 6 | (static_cast<uint8_t>(byte) & 0x3Fu);
+  return value;
+}
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const size_t length = Utf8Length(text);
+    if (length == 0) return false;
+    text.remove_prefix(length);
+  }
+  return true;
+}
 
 size_t AppendWholeUtf8(std::string_view bytes, std::string& out) {
   size_t at = 0;

@@ -1,9 +1,11 @@
-#include "engine/embedded/utf8.h"
+#include "base/utf8.h"
 
 #include <gtest/gtest.h>
 
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 namespace tenuto {
 namespace {
@@ -70,6 +72,32 @@ TEST(Utf8, CuttingMakesNoDifference) {
     ASSERT_EQ(AppendWholeUtf8(whole, again), whole.size()) << "output is valid";
     ASSERT_EQ(again, whole);
   }
+}
+
+TEST(Utf8, LengthAndCodePointOfACharacter) {
+  const std::vector<std::pair<std::string, uint32_t>> characters = {{"a", 'a'},
+                                                                    {std::string(1, '\0'), 0},
+                                                                    {"\xC2\x80", 0x80},
+                                                                    {"\xDF\xBF", 0x7FF},
+                                                                    {"\xE0\xA0\x80", 0x800},
+                                                                    {"\xED\x9F\xBF", 0xD7FF},
+                                                                    {"\xEE\x80\x80", 0xE000},
+                                                                    {"\xF0\x90\x80\x80", 0x10000},
+                                                                    {"\xF4\x8F\xBF\xBF", 0x10FFFF}};
+  for (const auto& [bytes, code_point] : characters) {
+    EXPECT_EQ(Utf8Length(bytes + "x"), bytes.size());
+    EXPECT_EQ(CodePointOf(bytes), code_point);
+    EXPECT_TRUE(IsUtf8(bytes + bytes));
+    for (size_t cut = 1; cut < bytes.size(); ++cut) {
+      EXPECT_EQ(Utf8Length(bytes.substr(0, cut)), 0U);
+      EXPECT_EQ(Utf8Length(bytes.substr(cut)), 0U);
+      EXPECT_FALSE(IsUtf8("x" + bytes.substr(0, cut)));
+    }
+  }
+  EXPECT_EQ(Utf8Length(""), 0U);
+  EXPECT_TRUE(IsUtf8(""));
+  for (const char* bad : {"\xC0\xAF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF4\x90\x80\x80", "\xFF"})
+    EXPECT_EQ(Utf8Length(bad), 0U);
 }
 
 }  // namespace

@@ -1,15 +1,21 @@
-// Turns the raw bytes of tokens into whole UTF-8. A token may end inside a character, and a model
-// may produce bytes that are no UTF-8 at all; what leaves the engine is always valid. Pure
-// functions.
+// What UTF-8 is (RFC 3629: no overlong forms, no surrogates, nothing past U+10FFFF), in one place:
+// is a text well-formed, and how bytes that may not be become text that is. Pure functions.
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
 namespace tenuto {
 
 inline constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
+// Bytes of the well-formed character at the front of `text`, 0 when there is none.
+size_t Utf8Length(std::string_view text);
+// REQUIRES: `character` is one well-formed character.
+uint32_t CodePointOf(std::string_view character);
+bool IsUtf8(std::string_view text);
 
 // Appends the whole characters of `bytes` to `out`; each maximal part that can't begin a character
 // becomes one U+FFFD. Returns the bytes consumed: all, except an unfinished character at the end

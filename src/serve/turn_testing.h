@@ -1,0 +1,40 @@
+// What the tests of turns over HTTP share. Tests only.
+#pragma once
+
+#include <string>
+
+#include "serve/http/raw_client.h"
+#include "serve/testing.h"
+
+namespace tenuto {
+
+inline constexpr const char* kChat = "/v1/chat/completions";
+
+inline std::string ChatBody(const std::string& text, const std::string& more = "") {
+  return R"({"messages":[{"role":"user","content":")" + text + R"("}],"temperature":0)" + more +
+         "}";
+}
+
+// An answer that ends only when somebody ends it.
+inline TestServerOptions EndlessAnswers() {
+  TestServerOptions options;
+  options.model.window = 200'000;
+  options.model.cells = 200'000;
+  options.model.answer_tokens_min = 150'000;
+  options.model.answer_tokens_max = 190'000;
+  return options;
+}
+
+// Asks until the session's last turn is there and incomplete. False: it never was.
+inline bool EndsIncomplete(const TestServer& server, const std::string& session) {
+  RawClient client(server.http->port());
+  for (int i = 0; i < 100'000; ++i) {
+    const RawResponse response = client.Get("/v1/sessions/" + session + "/turns");
+    if (response.status != 200) continue;
+    const boost::json::array turns = response.Json().at("data").as_array();
+    if (!turns.empty()) return turns.back().at("incomplete").as_bool();
+  }
+  return false;
+}
+
+}  // namespace tenuto
