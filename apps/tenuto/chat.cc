@@ -18,13 +18,14 @@ namespace tenuto {
 namespace {
 
 constexpr int kListedSessions = 100;
+constexpr size_t kNamedSessions = 5;  // beside a new one
 constexpr const char* kClearLine = "\r\033[K";
 
 constexpr const char* kHelp =
     "  /new NAME    begin or go on with session NAME\n"
     "  /sessions    list the sessions of this server\n"
     "  /help        this\n"
-    "  /quit        leave (so does Ctrl-D)\n"
+    "  /quit        leave (so do /exit and Ctrl-D)\n"
     "Ctrl-C stops an answer; what came so far is kept. A line that ends with \\ goes on in the "
     "next one.\n";
 
@@ -97,10 +98,20 @@ class Chat {
   }
 
   bool NoServer(const Error& error) {
+    if (error.code() == Code::kCorrupt) return NotOurs(error.message());
     return Fail(
         error.message() +
         "\nStart a server with:  tenuto serve -m model.gguf\nor name another one:  tenuto chat "
         "--url URL");
+  }
+
+  bool NotOurs(const std::string& why) {
+    return Fail(TerminalText(options_.url) + " is not a tenuto server (" + why +
+                "); --url names another");
+  }
+
+  bool Refused(const ClientResponse& response) {
+    return Fail(ErrorSentence(response, !options_.api_key.empty()));
   }
 
   // Makes `name` the session of the turns that follow, and says what is there.
@@ -110,20 +121,41 @@ class Chat {
       return Fail("'" + TerminalText(name) + "' is no session's name: " + key.error().message());
     const auto response = Get("/v1/sessions/" + key->Full());
     if (!response) return NoServer(response.error());
-    if (response->status != 404 && response->status != 200) return Fail(ErrorSentence(*response));
-    RemoteSession session;
-    if (response->status == 200) {
-      auto read = ReadRemoteSession(response->body);
-      if (!read) return Fail(read.error().message() + "; is " + options_.url + " a tenuto server?");
-      session = std::move(read).value();
+    if (response->status == 404) return EnterNew(*key);
+    if (response->status != 200) {
+      return IsErrorAnswer(*response) ? Refused(*response)
+                                      : NotOurs("it answered " + std::to_string(response->status));
     }
+    const auto session = ReadRemoteSession(response->body);
+    if (!session) return NotOurs(session.error().message());
     session_ = key->Short();
-    begun_ = session.turns > 0;
-    Note("session " + session_ + ": " +
-         (begun_ ? CountText(session.turns, "turn") + ", " + CountText(session.tokens, "token")
-                 : "new"));
+    begun_ = session->turns > 0;
+    Note("session " + session_ + ": " + CountText(session->turns, "turn") + ", " +
+         CountText(session->tokens, "token"));
     if (begun_ && !options_.system.empty())
       Note("--system is for new sessions; this one keeps the one it has");
+    return true;
+  }
+
+  // A name that is new may be a slip of the hand, and a 404 another program's: the list of what is
+  // there tells both.
+  bool EnterNew(const SessionKey& key) {
+    const auto response = Get("/v1/sessions?limit=" + std::to_string(kNamedSessions + 1));
+    if (!response) return NoServer(response.error());
+    if (response->status != 200)
+      return NotOurs("it has no list of sessions, and answered " +
+                     std::to_string(response->status));
+    const auto sessions = ReadRemoteSessions(response->body);
+    if (!sessions) return NotOurs(sessions.error().message());
+    session_ = key.Short();
+    begun_ = false;
+    std::string names;
+    for (size_t i = 0; i < sessions->size(); ++i) {
+      names += i == 0 ? " (existing: " : ", ";
+      names += i < kNamedSessions ? TerminalText((*sessions)[i].name) : "...";
+      if (i == kNamedSessions) break;
+    }
+    Note("new session " + session_ + names + (names.empty() ? "" : ")"));
     return true;
   }
 
@@ -146,7 +178,7 @@ class Chat {
   bool ListSessions() {
     const auto response = Get("/v1/sessions?limit=" + std::to_string(kListedSessions));
     if (!response) return NoServer(response.error());
-    if (response->status != 200) return Fail(ErrorSentence(*response));
+    if (response->status != 200) return Refused(*response);
     const auto sessions = ReadRemoteSessions(response->body);
     if (!sessions) return Fail(sessions.error().message());
     if (sessions->empty()) Note("no sessions yet");
@@ -237,7 +269,7 @@ class Chat {
     if (!response && !answer.any_text) return NoServer(response.error());
     if (!response)
       return Fail("the answer broke off, its turn is not confirmed: " + response.error().message());
-    if (response->status != 200) return Fail(ErrorSentence(*response));
+    if (response->status != 200) return Refused(*response);
     if (!answer.error.empty()) return Fail(TerminalText(answer.error));
     // Only the end mark says that the turn is stored.
     if (!answer.done) return Fail("the answer broke off, its turn is not confirmed");
@@ -259,9 +291,20 @@ class Chat {
   bool begun_ = false;
 };
 
+// "127.0.0.1:8585" for "http://127.0.0.1:8585": what ends in a port can be nothing else.
+std::string WithScheme(const std::string& url) {
+  const size_t colon = url.rfind(':');
+  const bool has_port = colon != std::string::npos && colon > 0 && colon + 1 < url.size() &&
+                        url.find_first_not_of("0123456789", colon + 1) == std::string::npos;
+  const bool has_scheme = url.starts_with("unix:") || url.find("://") != std::string::npos;
+  return has_port && !has_scheme ? "http://" + url : url;
+}
+
 }  // namespace
 
-int RunChat(const ChatOptions& options, const ChatStreams& streams) {
+int RunChat(const ChatOptions& given, const ChatStreams& streams) {
+  ChatOptions options = given;
+  options.url = WithScheme(given.url);
   auto client = HttpClient::Open(options.url);
   if (!client) {
     streams.note << "tenuto: --url " << TerminalText(options.url) << ": "

@@ -57,6 +57,22 @@ bool Has(const std::string& text, std::string_view part) {
   return text.find(part) != std::string::npos;
 }
 
+constexpr const char* kAskForNames = "GET /v1/sessions?limit=6 ";
+const std::string kNoSessions = CannedServer::Json(200, R"({"object":"list","data":[]})");
+
+// All but the looks at what is there before a new session is begun.
+std::vector<CannedRequest> Requests(CannedServer& server) {
+  std::vector<CannedRequest> requests;
+  for (auto& request : server.requests())
+    if (!Has(request.head, kAskForNames)) requests.push_back(request);
+  return requests;
+}
+
+// The answer to any GET of a server without sessions.
+std::string AnswerGet(const CannedRequest& request) {
+  return Has(request.head, kAskForNames) ? kNoSessions : kUnknown;
+}
+
 ChatOptions At(const CannedServer& server) {
   ChatOptions options;
   options.url = server.url();
@@ -64,7 +80,7 @@ ChatOptions At(const CannedServer& server) {
 }
 
 std::string Answer(const CannedRequest& request) {
-  if (Has(request.head, "GET /v1/sessions/")) return kUnknown;
+  if (Has(request.head, "GET ")) return AnswerGet(request);
   return CannedServer::Events({TextEvent("Hel"), TextEvent("lo."), kNoteEvent, "[DONE]"});
 }
 
@@ -73,12 +89,12 @@ TEST(ChatTest, OneLineIsOneTurnAndTheAnswerAloneGoesToOutput) {
   const ChatRun run = Talk(At(server), "Hi\n\nAgain");
   EXPECT_EQ(run.status, 0) << run.note;
   EXPECT_EQ(run.out, "Hello.\nHello.\n");
-  EXPECT_TRUE(Has(run.note, "session chat: new\n")) << run.note;
+  EXPECT_TRUE(Has(run.note, "new session chat\n")) << run.note;
   EXPECT_TRUE(Has(run.note, "restored 1,204 tokens in 41 ms, computed 23, 20.0 tok/s\n"))
       << run.note;
   EXPECT_FALSE(Has(run.note, "\033")) << run.note;
   EXPECT_FALSE(Has(run.note, "> "));
-  const auto requests = server.requests();
+  const auto requests = Requests(server);
   ASSERT_EQ(requests.size(), 3U);
   EXPECT_EQ(requests[0].Line(), "GET /v1/sessions/default::me::default::chat HTTP/1.1");
   EXPECT_EQ(requests[1].Line(), "POST /v1/chat/completions HTTP/1.1");
@@ -91,7 +107,7 @@ TEST(ChatTest, TheSystemPromptGoesWithTheFirstTurnOnly) {
   ChatOptions options = At(server);
   options.system = "Be terse.";
   EXPECT_EQ(Talk(options, "a\nb\n").status, 0);
-  const auto requests = server.requests();
+  const auto requests = Requests(server);
   ASSERT_EQ(requests.size(), 3U);
   EXPECT_TRUE(Has(requests[1].body, "Be terse."));
   EXPECT_FALSE(Has(requests[2].body, "Be terse."));
@@ -110,7 +126,7 @@ TEST(ChatTest, AnOldSessionIsShownAndKeepsItsSystemPrompt) {
   const ChatRun run = Talk(options, "a\n");
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(Has(run.note, "session alice::x: 12 turns, 1,204 tokens\n")) << run.note;
-  const auto requests = server.requests();
+  const auto requests = Requests(server);
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_FALSE(Has(requests[1].body, "Be terse."));
   EXPECT_TRUE(Has(requests[1].body, R"("session_id":"alice::x")")) << requests[1].body;
@@ -140,6 +156,16 @@ TEST(ChatTest, AServerThatIsNotOursIsNotTrusted) {
     return std::string("HTTP/1.1 200 OK\r\nContent-Length: 3\r\n\r\n<p>");
   });
   EXPECT_EQ(Talk(At(html), "a\n").status, 1);
+  // Another program that knows no such path, in its own words or in OpenAI's.
+  for (const char* body : {"<html>", R"({"error":{"message":"File Not Found"}})", "{}"}) {
+    for (const int status : {200, 404, 405}) {
+      if (status == 405 && body[0] == '{' && body[1] != '}') continue;  // shown as it is
+      CannedServer other([&](const CannedRequest&) { return CannedServer::Json(status, body); });
+      const ChatRun run = Talk(At(other), "a\n");
+      EXPECT_EQ(run.status, 1);
+      EXPECT_TRUE(Has(run.note, other.url() + " is not a tenuto server")) << run.note;
+    }
+  }
   CannedServer noise(
       [](const CannedRequest&) { return std::string("\x16\x03\x01 noise\r\n\r\n"); });
   EXPECT_EQ(Talk(At(noise), "a\n").status, 1);
@@ -154,6 +180,32 @@ TEST(ChatTest, AWrongKeyIsExplained) {
   const ChatRun run = Talk(At(server), "a\n");
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(Has(run.note, "TENUTO_API_KEY")) << run.note;
+  ChatOptions options = At(server);
+  options.api_key = "wrong";
+  EXPECT_TRUE(Has(Talk(options, "a\n").note, "the server refused the key"));
+}
+
+TEST(ChatTest, ANewNameShowsTheOldOnes) {
+  CannedServer server([](const CannedRequest& request) {
+    if (Has(request.head, kAskForNames)) {
+      return CannedServer::Json(200, R"({"data":[{"id":"a"},{"id":"b"},{"id":"c"},{"id":"d"},)"
+                                     R"({"id":"e\u001b"},{"id":"f"}]})");
+    }
+    return Answer(request);
+  });
+  ChatOptions options = At(server);
+  options.session = "tirp";
+  const ChatRun run = Talk(options, "");
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.note, "new session tirp (existing: a, b, c, d, e , ...)\n");
+}
+
+TEST(ChatTest, AnAddressWithAPortNeedsNoScheme) {
+  CannedServer server(Answer);
+  ChatOptions options = At(server);
+  options.url = options.url.substr(std::string("http://").size());
+  const ChatRun run = Talk(options, "a\n");
+  EXPECT_EQ(run.status, 0) << run.note;
 }
 
 TEST(ChatTest, BadNamesAreRefusedBeforeAnythingIsSent) {
@@ -163,7 +215,7 @@ TEST(ChatTest, BadNamesAreRefusedBeforeAnythingIsSent) {
   const ChatRun run = Talk(options, "a\n");
   EXPECT_EQ(run.status, 1);
   EXPECT_TRUE(Has(run.note, "../x")) << run.note;
-  EXPECT_TRUE(server.requests().empty());
+  EXPECT_TRUE(Requests(server).empty());
 }
 
 // An answer without its end mark was not acknowledged (INV-2), however much text came.
@@ -174,28 +226,28 @@ TEST(ChatTest, AnAnswerThatBreaksOffIsNoSuccess) {
            {TextEvent("Hel"), R"({"error":{"message":"disk full"}})"},
            {TextEvent("Hel"), "not json"}}) {
     CannedServer server([&](const CannedRequest& request) {
-      return Has(request.head, "GET ") ? kUnknown : CannedServer::Events(events);
+      return Has(request.head, "GET ") ? AnswerGet(request) : CannedServer::Events(events);
     });
     const ChatRun run = Talk(At(server), "a\nb\n");
     EXPECT_EQ(run.status, 1) << run.note;
     EXPECT_EQ(run.out, "Hel\n");
     EXPECT_TRUE(Has(run.note, "tenuto: ")) << run.note;
-    EXPECT_EQ(server.requests().size(), 2U);  // a script does not go on after it
+    EXPECT_EQ(Requests(server).size(), 2U);  // a script does not go on after it
   }
 }
 
 TEST(ChatTest, ARefusedTurnEndsAScriptButNotAPerson) {
   CannedServer server([](const CannedRequest& request) {
-    if (Has(request.head, "GET ")) return kUnknown;
+    if (Has(request.head, "GET ")) return AnswerGet(request);
     return CannedServer::Json(400, R"({"error":{"message":"the window is full"}})");
   });
   const ChatRun script = Talk(At(server), "a\nb\n");
   EXPECT_EQ(script.status, 1);
   EXPECT_TRUE(Has(script.note, "tenuto: the window is full")) << script.note;
-  EXPECT_EQ(server.requests().size(), 2U);
+  EXPECT_EQ(Requests(server).size(), 2U);
   const ChatRun person = Talk(At(server), "a\nb\n", true);
   EXPECT_EQ(person.status, 0);
-  EXPECT_EQ(server.requests().size(), 5U);
+  EXPECT_EQ(Requests(server).size(), 5U);
 }
 
 TEST(ChatTest, Commands) {
@@ -208,11 +260,12 @@ TEST(ChatTest, Commands) {
       At(server), "/help\n/sessions\n/new bob::y \n/new\n/nonsense\nhello\n/quit\nnever\n", true);
   EXPECT_EQ(run.status, 0);
   EXPECT_TRUE(Has(run.note, "/new NAME")) << run.note;
+  EXPECT_TRUE(Has(run.note, "/exit")) << run.note;
   EXPECT_TRUE(Has(run.note, "SESSION  TURNS  TOKENS\nchat         3   1,204\n")) << run.note;
-  EXPECT_TRUE(Has(run.note, "session bob::y: new")) << run.note;
+  EXPECT_TRUE(Has(run.note, "new session bob::y (existing: chat)\n")) << run.note;
   EXPECT_TRUE(Has(run.note, "/new needs a name")) << run.note;
   EXPECT_TRUE(Has(run.note, "no command /nonsense")) << run.note;
-  const auto requests = server.requests();
+  const auto requests = Requests(server);
   ASSERT_EQ(requests.size(), 4U);
   EXPECT_TRUE(Has(requests[3].body, R"("session_id":"bob::y")")) << requests[3].body;
 }
@@ -220,14 +273,14 @@ TEST(ChatTest, Commands) {
 TEST(ChatTest, APersonCanWriteSeveralLines) {
   CannedServer server(Answer);
   EXPECT_EQ(Talk(At(server), "one\\\ntwo\n", true).status, 0);
-  const auto requests = server.requests();
+  const auto requests = Requests(server);
   ASSERT_EQ(requests.size(), 2U);
   EXPECT_TRUE(Has(requests[1].body, R"("content":"one\ntwo")")) << requests[1].body;
 }
 
 TEST(ChatTest, AnswersCannotReachTheTerminal) {
   CannedServer server([](const CannedRequest& request) {
-    if (Has(request.head, "GET ")) return kUnknown;
+    if (Has(request.head, "GET ")) return AnswerGet(request);
     return CannedServer::Events({TextEvent("\\u001b[2Jx"), kNoteEvent, "[DONE]"});
   });
   EXPECT_EQ(Talk(At(server), "a\n").out, " [2Jx\n");
@@ -241,7 +294,7 @@ TEST(ChatTest, NotesAreDimWithColours) {
 
 TEST(ChatTest, ALongPromptShowsItsProgressUntilTheAnswerBegins) {
   CannedServer server([](const CannedRequest& request) {
-    if (Has(request.head, "GET ")) return kUnknown;
+    if (Has(request.head, "GET ")) return AnswerGet(request);
     std::string answer = CannedServer::Events({TextEvent("Hello."), kNoteEvent, "[DONE]"});
     return answer.insert(answer.find("data: "),
                          ": keep-alive\n\n: keep-alive, prefill 512 of 1024 tokens\n\n");
@@ -255,7 +308,7 @@ TEST(ChatTest, ALongPromptShowsItsProgressUntilTheAnswerBegins) {
 TEST(ChatTest, CtrlCStopsTheAnswerAndTheChatGoesOn) {
   std::atomic<int> turns{0};
   CannedServer server([&](const CannedRequest& request) {
-    if (Has(request.head, "GET ")) return kUnknown;
+    if (Has(request.head, "GET ")) return AnswerGet(request);
     if (++turns > 1) return Answer(request);
     // The person interrupts while the server is still thinking; it would think for ever.
     ::kill(::getpid(), SIGINT);

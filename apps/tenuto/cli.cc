@@ -4,18 +4,15 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
-#include <cerrno>
 #include <memory>
 #include <sstream>
 
 #include "base/log.h"
-#include "io/os_error.h"
 #include "store_layout.h"
 
 namespace tenuto {
 namespace {
 
-constexpr int kExitFailed = 1;
 constexpr int kExitUsage = 2;
 
 constexpr const char* kAbout =
@@ -29,7 +26,7 @@ constexpr const char* kMainExamples =
     "  tenuto chat                       talk to it; kill the server, start it again, go on\n"
     "  tenuto sessions list              what is stored\n"
     "\n"
-    "'tenuto COMMAND --help' explains each command.";
+    "'tenuto help COMMAND' explains each command.";
 
 constexpr const char* kServeExamples =
     "Examples:\n"
@@ -67,6 +64,7 @@ constexpr const char* kSessionsExamples =
     "  tenuto sessions list\n"
     "  tenuto sessions show alice::chat-1\n"
     "  tenuto sessions export chat > chat.jsonl\n"
+    "  tenuto sessions import alice::copy chat.jsonl\n"
     "  tenuto sessions delete alice::chat-1";
 
 // Everything the parser fills in. Addresses must stay put while CLI11 holds them.
@@ -135,7 +133,8 @@ std::string FieldHelp(const ConfigField& field) {
   return text;
 }
 
-void AddServeFlags(CLI::App& app, Parsed& parsed) {
+// `verifying`: for `tenuto verify`, which takes the flags of serve but shows those that matter.
+void AddServeFlags(CLI::App& app, Parsed& parsed, bool verifying) {
   const auto fields = ConfigFields();
   for (size_t i = 0; i < fields.size(); ++i) {
     const auto& field = fields[i];
@@ -146,7 +145,7 @@ void AddServeFlags(CLI::App& app, Parsed& parsed) {
                               ? app.add_flag(names, parsed.raw[i], help)
                               : app.add_option(names, parsed.raw[i], help)
                                     ->option_text(std::string(field.placeholder));
-    option->group(std::string(field.group));
+    option->group(verifying && field.serving ? "" : std::string(field.group));
     option->multi_option_policy(CLI::MultiOptionPolicy::TakeLast);
   }
   app.add_option("--config", parsed.config_file, "A TOML file with these settings.")
@@ -182,6 +181,8 @@ void AddSessions(CLI::App& app, Parsed& parsed) {
       {"show", "One session, turn by turn", Action::kShow},
       {"delete", "Remove a session with everything stored of it", Action::kDelete},
       {"export", "A session's messages as JSON, one a line", Action::kExport},
+      {"import", "Messages from such a file into a session, without running the model",
+       Action::kImport},
   };
   auto& options = parsed.sessions;
   for (const auto& entry : kEntries) {
@@ -191,6 +192,10 @@ void AddSessions(CLI::App& app, Parsed& parsed) {
     sub->parse_complete_callback([&options, action] { options.action = action; });
     if (action != Action::kList)
       sub->add_option("SESSION", options.session, "Its name, such as chat or alice::trip")
+          ->required()
+          ->option_text(" ");
+    if (action == Action::kImport)
+      sub->add_option("FILE", options.file, "The file, or - for the standard input")
           ->required()
           ->option_text(" ");
     sub->add_option("--store", options.store, "The store's folder [as for serve]")
@@ -205,27 +210,28 @@ Commands AddCommands(CLI::App& app, Parsed& parsed) {
   app.footer(kMainExamples);
   app.add_flag("--version", parsed.version, "Print Tenuto's and libllama's version");
   commands.serve = app.add_subcommand("serve", "Run the server");
-  AddServeFlags(*commands.serve, parsed);
+  AddServeFlags(*commands.serve, parsed, /*verifying=*/false);
   commands.serve
       ->add_flag("--print-config", parsed.print_config,
                  "Print the effective settings and where each came from")
       ->group("Configuration");
   commands.serve
       ->add_flag("--check", parsed.check,
-                 "Check the settings, the model file and the store, then exit")
+                 "Check the settings, the model's files and the store, then exit")
       ->group("Configuration");
   commands.serve->footer(kServeExamples);
   commands.chat = app.add_subcommand("chat", "Talk to a running server");
   AddChat(*commands.chat, parsed);
   commands.chat->footer(kChatExamples);
-  commands.sessions = app.add_subcommand("sessions", "List, show, delete or export sessions");
+  commands.sessions =
+      app.add_subcommand("sessions", "List, show, delete, export or import sessions");
   AddSessions(*commands.sessions, parsed);
   commands.sessions->footer(kSessionsExamples);
   commands.verify = app.add_subcommand("verify", "Check a session's stored KV against a recompute");
   commands.verify->add_option("SESSION", parsed.verify_session, "The session to check")
       ->required()
       ->option_text(" ");
-  AddServeFlags(*commands.verify, parsed);
+  AddServeFlags(*commands.verify, parsed, /*verifying=*/true);
   commands.verify->footer(kVerifyExamples);
   return commands;
 }
@@ -250,6 +256,17 @@ std::string CommandName(const CLI::App& app) {
 int UsageError(const CLI::App& at, const std::string& message, const CommandStreams& streams) {
   streams.err << "tenuto: " << message << "\nSee '" << CommandName(at) << " --help'.\n";
   return kExitUsage;
+}
+
+// "list, show, delete or export"
+std::string SubcommandNames(const CLI::App& at) {
+  const auto subs = at.get_subcommands({});
+  std::string names;
+  for (size_t i = 0; i < subs.size(); ++i) {
+    if (i > 0) names += i + 1 == subs.size() ? " or " : ", ";
+    names += subs[i]->get_name();
+  }
+  return names;
 }
 
 std::string UnknownArgument(const CLI::App& at) {
@@ -290,6 +307,15 @@ bool Parse(CLI::App& app, const std::vector<std::string>& args, const CommandStr
     status = 0;
   } catch (const CLI::ExtrasError&) {
     status = UsageError(*Deepest(app), UnknownArgument(*Deepest(app)), streams);
+  } catch (const CLI::RequiredError& error) {
+    const CLI::App& at = *Deepest(app);
+    std::string message = error.what();
+    if (!at.remaining().empty()) {
+      message = UnknownArgument(at);
+    } else if (!at.get_subcommands({}).empty()) {
+      message = "'" + CommandName(at) + "' needs a command: " + SubcommandNames(at);
+    }
+    status = UsageError(at, message, streams);
   } catch (const CLI::Error& error) {
     status = UsageError(*Deepest(app), error.what(), streams);
   }
@@ -315,20 +341,10 @@ void WarnIfKeyIsOpen(const EffectiveConfig& config, const CommandStreams& stream
   }
 }
 
-// Everything that can be told without loading the model.
-int CheckFiles(const ServeConfig& config, const CommandStreams& streams) {
-  const auto fail = [&](const std::string& message) {
-    streams.err << "tenuto: " << message << "\n";
-    return kExitFailed;
-  };
-  if (!config.fake_executor && ::access(config.model.c_str(), R_OK) != 0)
-    return fail("can't read the model " + config.model + ": " + OsErrorText(errno));
-  const auto store = OpenStoreForReading(config.store);
-  if (!store && store.error().code() != Code::kNotFound) return fail(store.error().message());
-  streams.out << "ok: model " << (config.fake_executor ? "(fake)" : config.model) << ", store "
-              << config.store << (store ? "" : " (new)") << ", http://" << config.host << ":"
-              << config.port << "\n";
-  return 0;
+// Text where a person reads along, unless a format was chosen.
+bool LogsAsText(LogFormatChoice choice) {
+  if (choice == LogFormatChoice::kAuto) return ::isatty(STDERR_FILENO) != 0;
+  return choice == LogFormatChoice::kText;
 }
 
 int RunWithConfig(const CLI::App& app, const Parsed& parsed, const Environment& environment,
@@ -343,9 +359,9 @@ int RunWithConfig(const CLI::App& app, const Parsed& parsed, const Environment& 
     return UsageError(app, good.error().message(), streams);
   WarnIfKeyIsOpen(*loaded, streams);
   SetLogLevel(loaded->values.log_level);
-  SetLogFormatText(loaded->values.log_format == LogFormat::kText);
+  SetLogFormatText(LogsAsText(loaded->values.log_format));
   if (app.get_name() == "verify") return handlers.verify(loaded->values, parsed.verify_session);
-  return parsed.check ? CheckFiles(loaded->values, streams) : handlers.serve(loaded->values);
+  return parsed.check ? handlers.check(loaded->values) : handlers.serve(loaded->values);
 }
 
 int RunStoreless(const Commands& commands, Parsed& parsed, const Environment& environment,
@@ -385,8 +401,23 @@ std::vector<std::string> RewriteShortFlags(const std::vector<std::string>& args)
   return rewritten;
 }
 
-int RunCommandLine(const std::vector<std::string>& args, const Environment& environment,
+namespace {
+
+// "help", "help COMMAND" and "version", as other programs have them.
+std::vector<std::string> RewriteWords(std::vector<std::string> args) {
+  if (args.empty()) return args;
+  if (args[0] == "version") args[0] = "--version";
+  if (args[0] != "help") return args;
+  args.erase(args.begin());
+  args.emplace_back("--help");
+  return args;
+}
+
+}  // namespace
+
+int RunCommandLine(const std::vector<std::string>& given, const Environment& environment,
                    const CommandHandlers& handlers, const CommandStreams& streams) {
+  const std::vector<std::string> args = RewriteWords(given);
   CLI::App app(kAbout, "tenuto");
   app.formatter(std::make_shared<HelpFormatter>());
   Parsed parsed;

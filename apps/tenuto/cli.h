@@ -16,6 +16,7 @@ namespace tenuto {
 // What the subcommands do. main.cc fills in the real ones, tests their own.
 struct CommandHandlers {
   std::function<int(const ServeConfig&)> serve;
+  std::function<int(const ServeConfig&)> check;  // serve --check
   std::function<int(const ServeConfig&, const std::string& session)> verify;
   std::function<int(const ChatOptions&)> chat;
   std::function<int(const SessionsOptions&)> sessions;

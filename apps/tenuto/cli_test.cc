@@ -16,7 +16,7 @@ namespace {
 struct CliRun {
   int status = -1;
   std::string out, err;
-  std::optional<ServeConfig> serve, verify;
+  std::optional<ServeConfig> serve, check, verify;
   std::string verify_session;
   std::optional<ChatOptions> chat;
   std::optional<SessionsOptions> sessions;
@@ -30,6 +30,10 @@ CliRun RunCli(const std::vector<std::string>& args, Variables variables = {{"HOM
   handlers.serve = [&](const ServeConfig& config) {
     run.serve = config;
     return 0;
+  };
+  handlers.check = [&](const ServeConfig& config) {
+    run.check = config;
+    return 3;
   };
   handlers.verify = [&](const ServeConfig& config, const std::string& session) {
     run.verify = config;
@@ -155,6 +159,12 @@ TEST(CliTest, MistakesAreUsageErrorsThatTeach) {
 
   const CliRun bare = RunCli({"sessions"});
   EXPECT_EQ(bare.status, 2);
+  EXPECT_EQ(bare.err,
+            "tenuto: 'tenuto sessions' needs a command: list, show, delete, export or import\n"
+            "See 'tenuto sessions --help'.\n");
+  const CliRun slip = RunCli({"sessions", "lst"});
+  EXPECT_EQ(slip.status, 2);
+  EXPECT_TRUE(Has(slip.err, "there is no command 'lst'; did you mean 'list'?")) << slip.err;
 
   const CliRun value_missing = RunCli({"serve", "--port"});
   EXPECT_EQ(value_missing.status, 2);
@@ -239,22 +249,32 @@ TEST_F(CliFilesTest, AKeyInAFileThatOthersReadIsWarnedAbout) {
   EXPECT_EQ(RunCli({"serve", "--config", path}).err, "");
 }
 
-TEST_F(CliFilesTest, CheckLooksAtModelAndStore) {
-  const std::string model = Write("m.gguf", "x");
-  std::filesystem::create_directory(root_ + "/store");
-  const std::vector<std::string> args = {"serve",          "-m",     model, "--store",
-                                         root_ + "/store", "--check"};
-  const CliRun fresh = RunCli(args);
-  EXPECT_EQ(fresh.status, 0) << fresh.err;
-  EXPECT_TRUE(Has(fresh.out, "ok: model")) << fresh.out;
-  EXPECT_FALSE(fresh.serve.has_value());
-  Write("store/format", "tenuto-store 2\n");
-  const CliRun newer = RunCli(args);
-  EXPECT_EQ(newer.status, 1);
-  EXPECT_TRUE(Has(newer.err, "format 2")) << newer.err;
-  const CliRun missing = RunCli({"serve", "-m", root_ + "/none.gguf", "--check"});
-  EXPECT_EQ(missing.status, 1);
-  EXPECT_TRUE(Has(missing.err, "none.gguf: No such file")) << missing.err;
+TEST(CliTest, CheckServesNothing) {
+  const CliRun run = RunCli({"serve", "-m", "m.gguf", "--check"});
+  EXPECT_EQ(run.status, 3);
+  ASSERT_TRUE(run.check.has_value()) << run.err;
+  EXPECT_EQ(run.check->model, "m.gguf");
+  EXPECT_FALSE(run.serve.has_value());
+  EXPECT_EQ(RunCli({"serve", "--check"}).status, 2);
+}
+
+TEST(CliTest, VerifyShowsWhatMattersToItAndTakesTheRest) {
+  const std::string help = RunCli({"verify", "--help"}).out;
+  EXPECT_TRUE(Has(help, "--ctx-size")) << help;
+  for (const char* name :
+       {"--host", "--port", "--api-key", "--strict", "--on-disconnect", "--upstream"})
+    EXPECT_FALSE(Has(help, name)) << name;
+  const CliRun run = RunCli({"verify", "x", "-m", "m.gguf", "--port", "99"});
+  ASSERT_TRUE(run.verify.has_value()) << run.err;
+  EXPECT_EQ(run.verify->port, 99);
+}
+
+TEST(CliTest, WordsForHelpAndVersion) {
+  EXPECT_EQ(RunCli({"version"}).out, RunCli({"--version"}).out);
+  EXPECT_EQ(RunCli({"help"}).out, RunCli({"--help"}).out);
+  EXPECT_EQ(RunCli({"help"}).status, 0);
+  EXPECT_EQ(RunCli({"help", "serve"}).out, RunCli({"serve", "--help"}).out);
+  EXPECT_EQ(RunCli({"help", "sessions", "show"}).out, RunCli({"sessions", "show", "--help"}).out);
 }
 
 TEST(CliTest, VerifyTakesTheSessionAndReturnsItsStatus) {

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
+#include <algorithm>
+#include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <future>
@@ -11,12 +13,15 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "human_text.h"
+#include "io/clock.h"
 #include "model.h"
 #include "payload/segment/store.h"
 #include "schedule/service.h"
 #include "serve/server.h"
 #include "session/manager.h"
 #include "session/verify.h"
+#include "stop_signals.h"
 #include "store_layout.h"
 #include "tokenlog/sqlite/log.h"
 #include "tokenlog/writer.h"
@@ -30,6 +35,9 @@ constexpr uint64_t kFreeBytesMin = 64 * kMiB;
 // Idle tokens beside a running turn, where --resident-tokens is not given: docs/decisions/0002 has
 // the figures.
 constexpr int32_t kResidentTokensCpu = 1024;
+
+constexpr int64_t kLockWaitNs = 3'000'000'000;
+constexpr std::chrono::milliseconds kLockPause{50};
 
 int Fail(const Error& error) {
   fmt::print(stderr, "tenuto: {}\n", error.message());
@@ -107,6 +115,7 @@ Status OpenExecutorOn(Runner& runner, Server& server, const ServeConfig& config)
 }
 
 Status BuildEngine(Server& server, const ServeConfig& config) {
+  Log(LogLevel::kInfo, "model.loading", {{"model", config.model}});
   server.core = std::make_unique<ThreadRunner>("core");
   server.engine_runner = std::make_unique<ThreadRunner>("engine");
   server.log_runner = std::make_unique<ThreadRunner>("log");
@@ -148,22 +157,69 @@ Status BuildHttp(Server& server, const ServeConfig& config) {
   return Ok();
 }
 
+// Gives a process that was killed a moment ago time to go.
+TryAgain ForAWhile() {
+  const int64_t end_ns = SystemClock().MonotonicNs() + kLockWaitNs;
+  return [end_ns] {
+    if (SystemClock().MonotonicNs() >= end_ns) return false;
+    std::this_thread::sleep_for(kLockPause);
+    return true;
+  };
+}
+
+// The model comes first: a start that can't succeed makes no folder and waits for no lock. A store
+// that is there already is left as it is by a model that does not load, so the longer check is
+// spared then.
+Status CheckModelBeforeStore(const ServeConfig& config) {
+  TENUTO_TRY(CheckModelFiles(config));
+  return OpenDirForReading(config.store) ? Ok() : CheckModel(config);
+}
+
 Status Build(Server& server, const ServeConfig& config) {
-  TENUTO_ASSIGN(server.store, OpenStoreForWriting(config.store));
+  TENUTO_TRY(CheckModelBeforeStore(config));
+  TENUTO_ASSIGN(server.store, OpenStoreForWriting(config.store, ForAWhile()));
   TENUTO_TRY(BuildEngine(server, config));
   TENUTO_TRY(BuildSessions(server, config));
   return BuildHttp(server, config);
 }
 
-// SIGTERM and SIGINT, blocked in every thread before one is started, are waited for here.
-sigset_t BlockStopSignals() {
-  sigset_t signals;
-  sigemptyset(&signals);
-  sigaddset(&signals, SIGTERM);
-  sigaddset(&signals, SIGINT);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  return signals;
+std::string UrlOf(const ServeConfig& config, uint16_t port) {
+  const bool bare_v6 = config.host.find(':') != std::string::npos && config.host.front() != '[';
+  return fmt::format("http://{}:{}", bare_v6 ? "[" + config.host + "]" : config.host, port);
+}
+
+void SayReady(const Server& server, const ServeConfig& config) {
+  const EngineInfo& info = server.executor->info();
+  const int32_t window = server.service->window_tokens();
+  if (config.window > window) {
+    Log(LogLevel::kWarn, "serve.window_lowered",
+        {{"asked", config.window},
+         {"window", window},
+         {"model_window", info.model_window},
+         {"cells", info.cells}});
+  }
+  Log(LogLevel::kInfo, "serve.listening",
+      {{"host", config.host},
+       {"port", int64_t{server.http->port()}},
+       {"model", info.model_name},
+       {"store", config.store},
+       {"cells", info.cells},
+       {"window", window},
+       {"parallel", config.parallel},
+       {"fingerprint", info.fingerprint.Hex().substr(0, 16)}});
+  const std::string name = config.alias.empty() ? info.model_name : config.alias;
+  fmt::print("Ready on {}, store {}, model {}\n", UrlOf(config, server.http->port()),
+             TerminalText(config.store), TerminalText(name));
+  std::fflush(stdout);
+}
+
+Status Check(const ServeConfig& config, bool& exists) {
+  TENUTO_TRY(CheckModel(config));
+  TENUTO_ASSIGN(const StoreCheck store, CheckStore(config.store));
+  exists = store.exists;
+  const auto log = SqliteTokenLog::Open(StorePathsOf(config.store).log, SqliteMode::kReader);
+  if (!log && log.error().code() != Code::kNotFound) return log.error();
+  return Ok();
 }
 
 void Stop(Server& server) {
@@ -221,24 +277,27 @@ Result<VerifyReport> Verify(const ServeConfig& config, const std::string& sessio
 }  // namespace
 
 int RunServe(const ServeConfig& config) {
-  const sigset_t signals = BlockStopSignals();
+  auto signals = StopSignals::Open();
+  if (!signals) return Fail(signals.error());
+  // What they are about comes as an error of the write.
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);
   Server server;
   if (auto built = Build(server, config); !built.ok()) return Fail(built.error());
-  const EngineInfo& info = server.executor->info();
-  Log(LogLevel::kInfo, "serve.listening",
-      {{"host", config.host},
-       {"port", int64_t{server.http->port()}},
-       {"model", info.model_name},
-       {"store", config.store},
-       {"cells", info.cells},
-       {"window", server.service->window_tokens()},
-       {"parallel", config.parallel},
-       {"fingerprint", info.fingerprint.Hex().substr(0, 16)}});
-  int received = 0;
-  sigwait(&signals, &received);
-  Log(LogLevel::kInfo, "serve.signal", {{"signal", received}});
+  (*signals)->Serve();
+  SayReady(server, config);
+  Log(LogLevel::kInfo, "serve.signal", {{"signal", (*signals)->Wait()}});
   Stop(server);
   Log(LogLevel::kInfo, "serve.stopped");
+  return 0;
+}
+
+int RunCheck(const ServeConfig& config) {
+  bool exists = false;
+  if (auto checked = Check(config, exists); !checked.ok()) return Fail(checked.error());
+  fmt::print("ok: model {}, store {}{}, {}\n", config.fake_executor ? "(fake)" : config.model,
+             config.store, exists ? "" : " (new)",
+             UrlOf(config, static_cast<uint16_t>(config.port)));
   return 0;
 }
 

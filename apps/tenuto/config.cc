@@ -1,5 +1,8 @@
 #include "config.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <cstdlib>
@@ -164,6 +167,9 @@ Error UnknownKey(std::string_view key, const toml::node& value) {
 }
 
 Status ReadWholeFile(const std::string& path, std::string& text) {
+  struct stat info {};
+  if (::stat(path.c_str(), &info) == 0 && S_ISDIR(info.st_mode))
+    return Invalid("the configuration file " + path + " is a directory");
   errno = 0;
   std::ifstream in(path, std::ios::binary);
   if (!in) {
@@ -182,6 +188,32 @@ Status ReadWholeFile(const std::string& path, std::string& text) {
 
 std::string Place(const std::string& name, const toml::source_region& source) {
   return name + ":" + std::to_string(source.begin.line);
+}
+
+std::string LineOf(std::string_view text, size_t number) {
+  for (; number > 1 && !text.empty(); --number)
+    text.remove_prefix(std::min(text.find('\n'), text.size() - 1) + 1);
+  return std::string(text.substr(0, text.find('\n')));
+}
+
+// "model = model.gguf": what everybody writes who does not know TOML. "" where it is something
+// else.
+std::string QuotesHint(const std::string& line) {
+  const size_t equals = line.find('=');
+  if (equals == std::string::npos) return "";
+  const auto trimmed = [](std::string text) {
+    text.erase(0, text.find_first_not_of(" \t\r"));
+    text.erase(text.find_last_not_of(" \t\r") + 1);
+    return text;
+  };
+  const std::string key = trimmed(line.substr(0, equals));
+  const std::string value = trimmed(line.substr(equals + 1, line.find('#') - equals - 1));
+  const auto field = FindKey(key);
+  if (!field || value.empty() || value.find_first_of("\"'[{") != std::string::npos) return "";
+  const FieldKind kind = ConfigFields()[*field].kind;
+  if (kind == FieldKind::kNumber || kind == FieldKind::kSwitch) return "";
+  return "; text goes in quotes: " + key + " = \"" + (kind == FieldKind::kSecret ? "..." : value) +
+         "\"";
 }
 
 std::string QuoteToml(const std::string& text) {
@@ -230,7 +262,8 @@ Status ApplyToml(EffectiveConfig& config, std::string_view text, const std::stri
   const toml::parse_result parsed = toml::parse(text, name);
   if (!parsed)
     return Invalid(Place(name, parsed.error().source()) + ": " +
-                   std::string(parsed.error().description()));
+                   std::string(parsed.error().description()) +
+                   QuotesHint(LineOf(text, parsed.error().source().begin.line)));
   for (const auto& [key, value] : parsed.table()) {
     const auto field = FindKey(key.str());
     Status set = field ? SetFromToml(config.values, ConfigFields()[*field], value, environment)
@@ -306,6 +339,8 @@ Status CheckConfig(const ServeConfig& config) {
   if (config.store.empty())
     return Invalid(
         "no folder for the store: neither XDG_DATA_HOME nor HOME is set; use --store DIR");
+  if (config.host.empty())
+    return Invalid("--host is empty; give an address, such as 127.0.0.1, or leave it out");
   if (config.api_key.empty() && !IsLoopback(config.host))
     return Invalid("--host " + config.host +
                    " is reachable from other machines; without --api-key (or TENUTO_API_KEY) " +

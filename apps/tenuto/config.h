@@ -19,6 +19,7 @@
 namespace tenuto {
 
 enum class FlashAttentionChoice : uint8_t { kAuto, kOn, kOff };
+enum class LogFormatChoice : uint8_t { kAuto, kJson, kText };
 enum class OnDisconnect : uint8_t { kCommit, kDiscard };
 
 struct ServeConfig {
@@ -57,7 +58,7 @@ struct ServeConfig {
 
   // Log.
   LogLevel log_level = LogLevel::kInfo;
-  LogFormat log_format = LogFormat::kJson;
+  LogFormatChoice log_format = LogFormatChoice::kAuto;
 
   // Hidden: tests only. Command line alone.
   bool fake_executor = false;
@@ -97,8 +98,9 @@ struct ConfigField {
   int64_t min = 0;  // of kNumber
   int64_t max = 0;
   std::span<const std::string_view>
-      text_choices{};   // of kText: the only values allowed; empty: any
-  bool hidden = false;  // not in the help, the file or the environment
+      text_choices{};    // of kText: the only values allowed; empty: any
+  bool serving = false;  // means nothing to `tenuto verify`: not in its help
+  bool hidden = false;   // not in the help, the file or the environment
 };
 
 std::span<const ConfigField> ConfigFields();

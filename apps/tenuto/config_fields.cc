@@ -17,7 +17,7 @@ constexpr int64_t kParallelMax = kSequencesMax / 2;
 constexpr std::array<std::string_view, 3> kFlashNames = {"auto", "on", "off"};
 constexpr std::array<std::string_view, 2> kDisconnectNames = {"commit", "discard"};
 constexpr std::array<std::string_view, 5> kLevelNames = {"debug", "info", "warn", "error", "off"};
-constexpr std::array<std::string_view, 2> kLogFormatNames = {"json", "text"};
+constexpr std::array<std::string_view, 3> kLogFormatNames = {"auto", "json", "text"};
 constexpr std::array<std::string_view, 9> kCacheTypes = {"f16",  "bf16", "f32",  "q8_0",  "q5_1",
                                                          "q5_0", "q4_1", "q4_0", "iq4_nl"};
 
@@ -47,7 +47,8 @@ constexpr ConfigField kFields[] = {
      .group = "Model",
      .help = "Another engine's address instead of a model. Not supported yet.",
      .default_note = "none",
-     .access = &C::upstream},
+     .access = &C::upstream,
+     .serving = true},
     {.name = "alias",
      .short_flag = "-a",
      .placeholder = "NAME",
@@ -67,14 +68,16 @@ constexpr ConfigField kFields[] = {
      .placeholder = "ADDRESS",
      .group = "Server",
      .help = "The address to listen on. Anything but loopback needs --api-key.",
-     .access = &C::host},
+     .access = &C::host,
+     .serving = true},
     {.name = "port",
      .placeholder = "N",
      .group = "Server",
      .help = "The port to listen on; 0 takes any free one.",
      .kind = FieldKind::kNumber,
      .access = &C::port,
-     .max = 65535},
+     .max = 65535,
+     .serving = true},
     {.name = "api-key",
      .placeholder = "KEY",
      .group = "Server",
@@ -83,20 +86,23 @@ constexpr ConfigField kFields[] = {
              "prefer TENUTO_API_KEY or the file.",
      .default_note = "none",
      .kind = FieldKind::kSecret,
-     .access = &C::api_key},
+     .access = &C::api_key,
+     .serving = true},
     {.name = "strict",
      .group = "Server",
      .help =
          "Answer 400 to request fields nobody knows, instead of listing them in tenuto.ignored.",
      .kind = FieldKind::kSwitch,
-     .access = &C::strict},
+     .access = &C::strict,
+     .serving = true},
     {.name = "on-disconnect",
      .placeholder = "WHAT",
      .group = "Server",
      .help = "What becomes of an answer whose client went away: kept as an incomplete turn, or "
              "dropped.",
      .kind = FieldKind::kChoice,
-     .access = Choice<&C::on_disconnect>(kDisconnectNames)},
+     .access = Choice<&C::on_disconnect>(kDisconnectNames),
+     .serving = true},
     // --- Store ---
     {.name = "store",
      .placeholder = "DIR",
@@ -239,7 +245,8 @@ constexpr ConfigField kFields[] = {
     {.name = "log-format",
      .placeholder = "FORMAT",
      .group = "Log",
-     .help = "One JSON object a line for machines, or text for people.",
+     .help = "One JSON object a line for machines, or text for people. 'auto' is text where "
+             "standard error is a terminal, else json.",
      .kind = FieldKind::kChoice,
      .access = Choice<&C::log_format>(kLogFormatNames)},
     // --- Tests ---

@@ -243,7 +243,8 @@ TEST(ConfigTest, FilesThatCannotBeReadAreNamed) {
   EXPECT_EQ(missing.error().code(), Code::kNotFound);
   EXPECT_EQ(missing.error().message(),
             "can't read the configuration file /nonexistent/t.toml: No such file or directory");
-  EXPECT_FALSE(LoadConfig("/tmp", kHome, {}).ok());  // a folder
+  EXPECT_EQ(LoadConfig("/tmp", kHome, {}).error().message(),
+            "the configuration file /tmp is a directory");
   EXPECT_FALSE(LoadConfig("/dev/zero", kHome, {}).ok());
 }
 
@@ -340,13 +341,41 @@ TEST(ConfigTest, BeyondLoopbackNeedsAKey) {
     config.host = host;
     EXPECT_TRUE(CheckConfig(config).ok()) << host;
   }
-  for (const char* host : {"0.0.0.0", "::", "192.168.1.2", "127.example.org", "example.org", ""}) {
+  for (const char* host : {"0.0.0.0", "::", "192.168.1.2", "127.example.org", "example.org"}) {
     config.host = host;
     config.api_key = "";
     EXPECT_FALSE(CheckConfig(config).ok()) << host;
     config.api_key = "k";
     EXPECT_TRUE(CheckConfig(config).ok()) << host;
   }
+}
+
+TEST(ConfigTest, AnEmptyHostIsSaidToBeOne) {
+  ServeConfig config;
+  config.model = "m.gguf";
+  config.store = "/s";
+  config.host = "";
+  config.api_key = "k";
+  const Status status = CheckConfig(config);
+  ASSERT_FALSE(status.ok());
+  EXPECT_NE(status.error().message().find("--host is empty"), std::string::npos);
+}
+
+TEST(ConfigTest, TextWithoutQuotesIsExplained) {
+  const auto hint = [](const std::string& text) {
+    const std::string error = TomlError(text);
+    const size_t at = error.find("; text goes");
+    return at == std::string::npos ? "" : error.substr(at + 2);
+  };
+  EXPECT_EQ(hint("model = model.gguf"), "text goes in quotes: model = \"model.gguf\"");
+  EXPECT_EQ(hint("port = 1\n  host = localhost  # here\n"),
+            "text goes in quotes: host = \"localhost\"");
+  EXPECT_EQ(hint("model = ~/m.gguf\r\nport = 1\n"), "text goes in quotes: model = \"~/m.gguf\"");
+  EXPECT_EQ(hint("api-key = hunter2"), "text goes in quotes: api-key = \"...\"");
+  EXPECT_EQ(hint("port = x"), "");
+  EXPECT_EQ(hint("model = \"a"), "");
+  EXPECT_EQ(hint("colour = red"), "");
+  EXPECT_EQ(hint("model = "), "");
 }
 
 TEST(ConfigTest, TheExampleParsesAndIsAllDefaultsButTheModel) {

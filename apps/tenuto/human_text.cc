@@ -6,7 +6,24 @@
 #include <array>
 #include <ctime>
 
+#include "base/utf8.h"
+
 namespace tenuto {
+namespace {
+
+// Controls of ASCII and Latin-1; what turns the direction of writing, so that a text reads as
+// another; line separators; tags, which hide a text in a text.
+bool ChangesTheTerminal(uint32_t code_point) {
+  const auto within = [=](uint32_t low, uint32_t high) {
+    return code_point >= low && code_point <= high;
+  };
+  if (code_point == '\n' || code_point == '\t') return false;
+  return code_point < 0x20 || within(0x7F, 0x9F) || code_point == 0x061C ||
+         within(0x200E, 0x200F) || within(0x2028, 0x202E) || within(0x2066, 0x2069) ||
+         within(0xE0000, 0xE007F);
+}
+
+}  // namespace
 
 std::string CountText(uint64_t n) {
   std::string digits = std::to_string(n);
@@ -61,14 +78,17 @@ std::string AgeText(int64_t unix_ms, int64_t now_unix_ms) {
 std::string TerminalText(std::string_view text) {
   std::string safe;
   safe.reserve(text.size());
-  for (size_t i = 0; i < text.size(); ++i) {
-    const auto c = static_cast<unsigned char>(text[i]);
-    // U+0080 to U+009F are control characters too: C2 80 to C2 9F in UTF-8.
-    const bool wide_control =
-        c == 0xC2 && i + 1 < text.size() && static_cast<unsigned char>(text[i + 1]) < 0xA0;
-    const bool control = (c < 0x20 && c != '\n' && c != '\t') || c == 0x7F;
-    if (wide_control) ++i;
-    safe += control || wide_control ? ' ' : static_cast<char>(c);
+  while (!text.empty()) {
+    const size_t length = std::max<size_t>(Utf8Length(text), 1);
+    const std::string_view character = text.substr(0, length);
+    // A byte that is no character by itself is shown as it is.
+    const bool known = length > 1 || static_cast<unsigned char>(text.front()) < 0x80;
+    if (known && ChangesTheTerminal(CodePointOf(character))) {
+      safe += ' ';
+    } else {
+      safe += character;
+    }
+    text.remove_prefix(length);
   }
   return safe;
 }

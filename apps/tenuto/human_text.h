@@ -16,8 +16,9 @@ std::string AgeText(int64_t unix_ms,
                     int64_t now_unix_ms);  // "just now", "5 min ago", "3 h ago", "12 days ago"
 std::string UtcText(int64_t unix_ms);      // "2026-01-31T09:05:07.123Z", for exports
 
-// Text of a conversation made safe for a terminal: control characters but tab and line feed become
-// spaces, so that no stored answer can move the cursor or change the terminal's settings.
+// Text of a conversation made safe for a terminal: control characters but tab and line feed, marks
+// of the direction of writing, line separators and tag characters become spaces, so that no stored
+// answer can move the cursor, change the terminal's settings or show another text than it holds.
 std::string TerminalText(std::string_view text);
 
 enum class Align : uint8_t { kLeft, kRight };

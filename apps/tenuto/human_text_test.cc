@@ -54,6 +54,15 @@ TEST(HumanTextTest, NothingStoredMovesTheCursor) {
   EXPECT_EQ(TerminalText(std::string_view("\0", 1)), " ");
 }
 
+TEST(HumanTextTest, NothingStoredTurnsTheTextAround) {
+  for (const std::string mark : {"\xE2\x80\xAE", "\xE2\x80\xA8", "\xE2\x80\xA9", "\xE2\x81\xA6",
+                                 "\xD8\x9C", "\xF3\xA0\x81\xA1"})
+    EXPECT_EQ(TerminalText("a" + mark + "b"), "a b");
+  const std::string plain =
+      "\xE2\x80\x8D \xF0\x9F\x98\x80 \xFF";  // a joiner, an emoji, no character
+  EXPECT_EQ(TerminalText(plain), plain);
+}
+
 TEST(HumanTextTest, TablesAreAligned) {
   const std::string table = TableText({{"NAME"}, {"SIZE", Align::kRight}, {"NOTE"}},
                                       {{"a", "1", ""}, {"longer", "1,000", "x"}});

@@ -14,6 +14,7 @@ int main(int argc, char** argv) {
     tenuto::SpinBriefly(argv);
     return tenuto::RunServe(config);
   };
+  handlers.check = tenuto::RunCheck;
   handlers.verify = [argv](const tenuto::ServeConfig& config, const std::string& session) {
     tenuto::SpinBriefly(argv);
     return tenuto::RunVerify(config, session);

@@ -49,6 +49,14 @@ FlashAttention FlashAttentionOf(FlashAttentionChoice choice) {
 
 }  // namespace
 
+Status CheckModelFiles(const ServeConfig& config) {
+  return config.fake_executor ? Ok() : CheckLlamaFiles(config.model);
+}
+
+Status CheckModel(const ServeConfig& config) {
+  return config.fake_executor ? Ok() : CheckLlamaModel(config.model);
+}
+
 Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_t running_max,
                                                const std::string& cache_dir) {
   if (config.fake_executor) return OpenFake(config, running_max);
@@ -78,12 +86,21 @@ std::string ExecutorVersion() {
 
 #else
 
-Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_t running_max,
-                                               const std::string& /*cache_dir*/) {
-  if (config.fake_executor) return OpenFake(config, running_max);
+Status CheckModelFiles(const ServeConfig& config) {
+  return CheckModel(config);
+}
+
+Status CheckModel(const ServeConfig& config) {
+  if (config.fake_executor) return Ok();
   return Error(
       Code::kInvalid,
       "this build has no libllama in it (TENUTO_LLAMA=OFF): it can't load " + config.model);
+}
+
+Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_t running_max,
+                                               const std::string& /*cache_dir*/) {
+  TENUTO_TRY(CheckModel(config));
+  return OpenFake(config, running_max);
 }
 
 std::string ExecutorVersion() {

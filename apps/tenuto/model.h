@@ -12,6 +12,11 @@
 
 namespace tenuto {
 
+// What the model's files tell in no time: they are there and whole GGUFs.
+Status CheckModelFiles(const ServeConfig& config);
+// Also that their architecture is known. Reads the vocabulary, which takes a moment.
+Status CheckModel(const ServeConfig& config);
+
 // Loads the model. `running_max`: turns that run at once, what batches and outputs are sized for.
 Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_t running_max,
                                                const std::string& cache_dir);

@@ -163,7 +163,9 @@ Result<ChatEvent> ReadChatEvent(std::string_view data) {
   return event;
 }
 
-std::string ErrorSentence(const ClientResponse& response) {
+std::string ErrorSentence(const ClientResponse& response, bool key_sent) {
+  if (response.status == 401 && key_sent)
+    return "the server refused the key: is it the one of its --api-key?";
   if (response.status == 401) return "the server wants a key: set TENUTO_API_KEY or give --api-key";
   if (const auto body = ParseAnswer(response.body)) {
     const std::string message = TextAt(ObjectAt(*body, "error"), "message");
@@ -172,13 +174,23 @@ std::string ErrorSentence(const ClientResponse& response) {
   return "the server answered " + std::to_string(response.status);
 }
 
+bool IsErrorAnswer(const ClientResponse& response) {
+  const auto body = ParseAnswer(response.body);
+  return body && !TextAt(ObjectAt(*body, "error"), "message").empty();
+}
+
 Result<RemoteSession> ReadRemoteSession(std::string_view body) {
   TENUTO_ASSIGN(const json::object object, ParseAnswer(body));
-  return ReadSession(object);
+  RemoteSession session = ReadSession(object);
+  if (session.name.empty()) return Error(Code::kCorrupt, "the server's answer is no session");
+  return session;
 }
 
 Result<std::vector<RemoteSession>> ReadRemoteSessions(std::string_view body) {
   TENUTO_ASSIGN(const json::object object, ParseAnswer(body));
+  const json::value* data = object.if_contains("data");
+  if (data == nullptr || !data->is_array())
+    return Error(Code::kCorrupt, "the server's answer is no list of sessions");
   std::vector<RemoteSession> sessions;
   for (const auto* entry : ObjectsAt(object, "data"))
     sessions.push_back(ReadSession(*entry));

@@ -45,14 +45,18 @@ struct ChatEvent {
 // kCorrupt: not JSON.
 Result<ChatEvent> ReadChatEvent(std::string_view data);
 
-// The sentence of an error answer in OpenAI's shape; for 401 how to give the key.
-std::string ErrorSentence(const ClientResponse& response);
+// The sentence of an error answer in OpenAI's shape; for 401 how to give the key, or that the one
+// that was sent was refused.
+std::string ErrorSentence(const ClientResponse& response, bool key_sent = false);
+// Whether it is an error in OpenAI's shape, as ours are.
+bool IsErrorAnswer(const ClientResponse& response);
 
 struct RemoteSession {
   std::string name;
   uint64_t turns = 0;
   uint64_t tokens = 0;
 };
+// kCorrupt: no session, no list of them.
 Result<RemoteSession> ReadRemoteSession(std::string_view body);
 Result<std::vector<RemoteSession>> ReadRemoteSessions(std::string_view body);
 

@@ -106,6 +106,10 @@ TEST(ServerAnswersTest, ErrorsBecomeSentences) {
   EXPECT_EQ(ErrorSentence(response), "the server answered 400");
   response.status = 401;
   EXPECT_NE(ErrorSentence(response).find("TENUTO_API_KEY"), std::string::npos);
+  EXPECT_NE(ErrorSentence(response, /*key_sent=*/true).find("refused the key"), std::string::npos);
+  EXPECT_FALSE(IsErrorAnswer(response));
+  response.body = R"({"error":{"message":"no"}})";
+  EXPECT_TRUE(IsErrorAnswer(response));
 }
 
 TEST(ServerAnswersTest, Sessions) {
@@ -122,6 +126,8 @@ TEST(ServerAnswersTest, Sessions) {
   EXPECT_EQ((*list)[1].name, "b");
   EXPECT_FALSE(ReadRemoteSession("x").ok());
   EXPECT_FALSE(ReadRemoteSessions("[]").ok());
+  EXPECT_FALSE(ReadRemoteSessions("{}").ok());
+  EXPECT_FALSE(ReadRemoteSession("{}").ok());
 }
 
 }  // namespace

@@ -1,13 +1,18 @@
 #include "sessions_command.h"
 
+#include <fstream>
+#include <iostream>
 #include <memory>
 #include <vector>
 
 #include "base/ids.h"
 #include "base/result.h"
+#include "human_text.h"
+#include "import_command.h"
 #include "io/clock.h"
 #include "payload/segment/store.h"
 #include "serve/http/client.h"
+#include "serve/json/writer.h"
 #include "server_answers.h"
 #include "session_report.h"
 #include "store_layout.h"
@@ -150,12 +155,40 @@ Status Delete(const SessionsOptions& options, std::ostream& out) {
   return Ok();
 }
 
-Status Run(const SessionsOptions& options, std::ostream& out) {
+Status Import(const SessionsOptions& options, std::ostream& out, std::ostream& err) {
+  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(options.session));
+  TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(options.store));
+  const bool standard_input = options.file == "-";
+  std::ifstream file;
+  if (!standard_input) {
+    file.open(options.file, std::ios::binary);
+    if (!file) return Error(Code::kNotFound, "can't open " + options.file);
+  }
+  TENUTO_ASSIGN(const ImportTotal total,
+                ImportThroughServer(paths.control_socket, key,
+                                    standard_input ? ImportSource{std::cin, "standard input"}
+                                                   : ImportSource{file, options.file},
+                                    err));
+  if (options.json) {
+    JsonWriter json;
+    json.BeginObject().Field("id", key.Short()).Field("object", "session.import");
+    json.Field("items", total.items).Field("turns", total.turns).Field("tokens", total.tokens);
+    out << json.EndObject().Take() << "\n";
+  } else {
+    out << "imported " << CountText(total.items, "item") << " as " << CountText(total.turns, "turn")
+        << " (" << CountText(total.tokens, "token") << ") into " << key.Short() << "\n";
+  }
+  return Ok();
+}
+
+Status Run(const SessionsOptions& options, std::ostream& out, std::ostream& err) {
   switch (options.action) {
     case SessionsOptions::Action::kList:
       return List(options, out);
     case SessionsOptions::Action::kDelete:
       return Delete(options, out);
+    case SessionsOptions::Action::kImport:
+      return Import(options, out, err);
     case SessionsOptions::Action::kShow:
     case SessionsOptions::Action::kExport:
       return ReadOne(options, out);
@@ -166,7 +199,7 @@ Status Run(const SessionsOptions& options, std::ostream& out) {
 }  // namespace
 
 int RunSessions(const SessionsOptions& options, std::ostream& out, std::ostream& err) {
-  const Status status = Run(options, out);
+  const Status status = Run(options, out, err);
   if (!status) err << "tenuto: " << status.error().message() << "\n";
   out.flush();
   if (status && !out) err << "tenuto: can't write the output\n";

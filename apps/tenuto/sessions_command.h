@@ -1,6 +1,7 @@
-// `tenuto sessions`: lists, shows, deletes and exports sessions of a store, beside a running server
-// or without one. Reading goes to the token log directly; deleting goes through the server's
-// control socket where one runs, else takes the store's lock. One thread.
+// `tenuto sessions`: lists, shows, deletes, exports and imports sessions of a store, beside a
+// running server or without one (importing needs one). Reading goes to the token log directly;
+// deleting goes through the server's control socket where one runs, else takes the store's lock.
+// One thread.
 #pragma once
 
 #include <cstdint>
@@ -10,9 +11,10 @@
 namespace tenuto {
 
 struct SessionsOptions {
-  enum class Action : uint8_t { kList, kShow, kDelete, kExport };
+  enum class Action : uint8_t { kList, kShow, kDelete, kExport, kImport };
   Action action = Action::kList;
   std::string session;  // all but kList
+  std::string file;     // kImport; "-" is the standard input
   std::string store;
   bool json = false;
 };

@@ -61,7 +61,9 @@ class SessionsCommandTest : public testing::Test {
   Outcome Do(Action action, const std::string& session = "", bool as_json = false) const {
     std::ostringstream out, err;
     Outcome outcome;
-    outcome.status = RunSessions({action, session, root_, as_json}, out, err);
+    outcome.status = RunSessions(
+        {.action = action, .session = session, .file = "", .store = root_, .json = as_json}, out,
+        err);
     outcome.out = out.str();
     outcome.err = err.str();
     return outcome;

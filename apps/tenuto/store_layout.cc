@@ -4,12 +4,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <charconv>
 #include <optional>
 #include <span>
 
+#include "format/segment.h"
 #include "io/fd.h"
 #include "io/os_error.h"
 
@@ -19,6 +21,7 @@ namespace {
 constexpr std::string_view kFormatName = "format";
 constexpr std::string_view kLockName = "lock";
 constexpr std::string_view kLogName = "log.db";
+constexpr std::string_view kKvName = "kv";
 constexpr std::string_view kFormatPrefix = "tenuto-store ";
 // Longer than any format file of any version: what is past it is not looked at.
 constexpr size_t kFormatBytesMax = 64;
@@ -50,8 +53,18 @@ Status WriteFormat(Dir& root) {
 struct FolderState {
   std::optional<std::string> format;
   bool has_log = false;
+  bool has_lock = false;
   std::string foreign;  // a file that no store has, or ""
 };
+
+// Listed are regular files alone: a pipe or a folder of that name is said to be one. A link
+// (kDenied) is left to whoever opens it.
+Status CheckNoOther(Dir& root, std::string_view name) {
+  const auto file = root.OpenRead(name);
+  const Code code = file ? Code::kNotFound : file.error().code();
+  if (code == Code::kNotFound || code == Code::kDenied) return Ok();
+  return file.error();
+}
 
 Result<FolderState> LookAt(Dir& root) {
   FolderState state;
@@ -61,11 +74,48 @@ Result<FolderState> LookAt(Dir& root) {
       TENUTO_ASSIGN(state.format, ReadFormat(root));
     } else if (name.rfind(kLogName, 0) == 0) {
       state.has_log = true;
-    } else if (name != kLockName && state.foreign.empty()) {
+    } else if (name == kLockName) {
+      state.has_lock = true;
+    } else if (state.foreign.empty()) {
       state.foreign = name;
     }
   }
+  if (!state.format) TENUTO_TRY(CheckNoOther(root, kFormatName));
+  if (!state.has_log) TENUTO_TRY(CheckNoOther(root, kLogName));
   return state;
+}
+
+Result<bool> HasPieces(Dir& root) {
+  const auto kv = root.Sub(kKvName);
+  if (!kv && kv.error().code() == Code::kNotFound) return false;
+  if (!kv) return kv.error();
+  for (uint64_t digit = 0; digit < 16; ++digit) {
+    const auto folder = (*kv)->Sub(SegmentFolderName(PayloadFileId{digit << 60}));
+    if (!folder && folder.error().code() == Code::kNotFound) continue;
+    if (!folder) return folder.error();
+    TENUTO_ASSIGN(const auto names, (*folder)->List());
+    for (const auto& name : names)
+      if (ParseSegmentFileName(name)) return true;
+  }
+  return false;
+}
+
+// A log that is gone or empty beside KV pieces was lost: a new one in its place would end every
+// conversation without a word, and the pieces with them, as files that no row names.
+Status CheckLogIsThere(Dir& root, const std::string& path) {
+  const auto log = root.OpenRead(kLogName);
+  if (!log && log.error().code() == Code::kDenied) return Ok();
+  if (!log && log.error().code() != Code::kNotFound) return log.error();
+  if (log) {
+    TENUTO_ASSIGN(const uint64_t size, (*log)->Size());
+    if (size > 0) return Ok();
+  }
+  TENUTO_ASSIGN(const bool pieces, HasPieces(root));
+  if (!pieces) return Ok();
+  return Error(Code::kCorrupt, "store " + path + " has KV pieces, but its token log log.db is " +
+                                   (log ? "empty" : "missing") +
+                                   ", and with it every conversation: put back a copy of log.db, "
+                                   "or remove the folder kv to begin anew (nothing was changed)");
 }
 
 // What a crash leaves of the write of the text: a prefix, and zeros where the size was kept but the
@@ -114,7 +164,7 @@ StorePaths StorePathsOf(const std::string& root) {
   paths.lock = prefix + std::string(kLockName);
   paths.format = prefix + std::string(kFormatName);
   paths.log = prefix + std::string(kLogName);
-  paths.kv = prefix + "kv";
+  paths.kv = prefix + std::string(kKvName);
   paths.control_socket = prefix + "control.sock";
   paths.cache = prefix + "cache";
   return paths;
@@ -141,43 +191,101 @@ Status CheckStoreFormat(std::string_view text, const std::string& root) {
                                    " tenuto or another --store (nothing was changed)");
 }
 
-Result<WritableStore> OpenStoreIn(std::unique_ptr<Dir> root, const std::string& path) {
+namespace {
+
+// What the folder holds, when it is a store or may become one (`fresh`).
+Result<FolderState> LookAndCheck(Dir& root, const std::string& path, bool& fresh) {
+  auto state = LookAt(root);
+  if (!state) return std::move(state).error().With("store " + path);
+  TENUTO_TRY(CheckFolder(*state, path, fresh));
+  TENUTO_TRY(CheckLogIsThere(root, path));
+  return state;
+}
+
+Result<std::unique_ptr<File>> TakeLock(Dir& root, const std::string& path) {
+  auto lock = root.Lock(kLockName);
+  if (lock) return lock;
+  const bool held = lock.error().code() == Code::kConflict;
+  return std::move(lock).error().With("store " + path +
+                                      (held ? " is in use by another process" : ""));
+}
+
+// OpenStoreIn, but `root` stays with the caller until it has worked.
+Result<WritableStore> TryToOpen(std::unique_ptr<Dir>& root, const std::string& path) {
   WritableStore store;
   store.paths = StorePathsOf(path);
   // Looked at twice: before the lock, so that nothing is left in a folder that is refused; after
   // it, because only then does nobody else change it.
   bool fresh = false;
-  TENUTO_ASSIGN(FolderState state, LookAt(*root));
-  TENUTO_TRY(CheckFolder(state, store.paths.root, fresh));
-  auto lock = root->Lock(kLockName);
-  if (!lock) {
-    const bool held = lock.error().code() == Code::kConflict;
-    return std::move(lock).error().With("store " + store.paths.root +
-                                        (held ? " is in use by another process" : ""));
-  }
-  store.lock = std::move(lock).value();
-  TENUTO_ASSIGN(state, LookAt(*root));
-  TENUTO_TRY(CheckFolder(state, store.paths.root, fresh));
+  TENUTO_ASSIGN(FolderState state, LookAndCheck(*root, store.paths.root, fresh));
+  TENUTO_ASSIGN(store.lock, TakeLock(*root, store.paths.root));
+  TENUTO_ASSIGN(state, LookAndCheck(*root, store.paths.root, fresh));
   if (fresh) {
     if (state.format) TENUTO_TRY(root->Remove(kFormatName));
     if (auto written = WriteFormat(*root); !written)
       return std::move(written).error().With("new store " + store.paths.root);
   }
-  TENUTO_ASSIGN(store.kv, root->Sub("kv"));
+  TENUTO_ASSIGN(store.kv, root->Sub(kKvName));
   TENUTO_ASSIGN(store.cache, root->Sub("cache"));
   store.root = std::move(root);
   return store;
 }
 
-Result<WritableStore> OpenStoreForWriting(const std::string& path) {
+// The nearest folder above `path` that exists: where the store would be made.
+Status CheckCanBeMade(const std::string& path) {
+  std::string above = StorePathsOf(path).root;
+  struct stat info {};
+  while (::stat(above.c_str(), &info) != 0) {
+    if (errno != ENOENT) return OsError("make folder", path, errno);
+    const size_t slash = above.find_last_of('/');
+    if (slash == std::string::npos) {
+      above = ".";
+    } else {
+      above.resize(std::max<size_t>(slash, 1));
+    }
+  }
+  if (!S_ISDIR(info.st_mode)) return OsError("make folder", path, ENOTDIR);
+  if (::access(above.c_str(), W_OK | X_OK) != 0) return OsError("make folder in", above, errno);
+  return Ok();
+}
+
+}  // namespace
+
+Result<WritableStore> OpenStoreIn(std::unique_ptr<Dir> root, const std::string& path) {
+  return TryToOpen(root, path);
+}
+
+Result<WritableStore> OpenStoreForWriting(const std::string& path, const TryAgain& try_again) {
   auto root = OpenDir(path);
   if (!root) return std::move(root).error().With("store " + path);
-  return OpenStoreIn(std::move(root).value(), path);
+  for (;;) {
+    auto store = TryToOpen(*root, path);
+    if (store || store.error().code() != Code::kConflict) return store;
+    if (!try_again || !try_again()) return store;
+  }
+}
+
+Result<StoreCheck> CheckStore(const std::string& path) {
+  const auto there = OpenDirForReading(path);
+  if (!there) {
+    if (there.error().code() != Code::kNotFound) return Error(there.error()).With("store " + path);
+    TENUTO_TRY(CheckCanBeMade(path));
+    return StoreCheck{};
+  }
+  const std::string name = StorePathsOf(path).root;
+  bool fresh = false;
+  TENUTO_ASSIGN(const FolderState state, LookAndCheck(**there, name, fresh));
+  auto root = OpenDir(path);  // the same, with the right to write looked at
+  if (!root) return std::move(root).error().With("store " + path);
+  // Without the file nobody has ever locked it.
+  if (state.has_lock) TENUTO_TRY(TakeLock(**root, name));
+  return StoreCheck{!fresh};
 }
 
 Result<StorePaths> OpenStoreForReading(const std::string& path) {
   StorePaths paths = StorePathsOf(path);
-  const Fd file(::open(paths.format.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  // O_NONBLOCK: a named pipe left here must not hold the command for ever.
+  const Fd file(::open(paths.format.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
   if (file.get() < 0) {
     const int number = errno;
     if (number != ENOENT && number != ENOTDIR) return OpenError(paths.format, number);
@@ -189,10 +297,16 @@ Result<StorePaths> OpenStoreForReading(const std::string& path) {
     return Error(Code::kNotFound, "there is no tenuto store at " + paths.root +
                                       "; 'tenuto serve' makes one, --store names another");
   }
+  struct stat info {};
+  if (::fstat(file.get(), &info) != 0) return OpenError(paths.format, errno);
+  if (!S_ISREG(info.st_mode))
+    return Error(Code::kIo, "can't read " + paths.format + ": it is not a regular file");
   std::array<char, kFormatBytesMax> bytes{};
   const ssize_t count = ::pread(file.get(), bytes.data(), bytes.size(), 0);
   if (count < 0) return OpenError(paths.format, errno);
   TENUTO_TRY(CheckStoreFormat({bytes.data(), static_cast<size_t>(count)}, paths.root));
+  TENUTO_ASSIGN(const auto root, OpenDirForReading(paths.root));
+  TENUTO_TRY(CheckLogIsThere(*root, paths.root));
   return paths;
 }
 

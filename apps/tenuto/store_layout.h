@@ -3,6 +3,7 @@
 // tokenlog/ and payload/. Thread-compatible. All calls block.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <string_view>
@@ -34,12 +35,16 @@ struct WritableStore {
   std::unique_ptr<Dir> cache;
 };
 
+// Asked after each try that found the store locked: true to try again. A process that was killed
+// holds its locks until all of its memory is given back, which can take a second.
+using TryAgain = std::function<bool()>;
+
 // Makes the folder when it is missing, takes the lock, checks the version or writes it into a new
 // store. kConflict: another process holds it (message names its id where it is known); kDenied:
 // read-only or no rights; kInvalid: another version, a folder of something else;
-// kCorrupt: the format file is unreadable though a log exists; kIo,
-// kExhausted: the disk.
-Result<WritableStore> OpenStoreForWriting(const std::string& path);
+// kCorrupt: the format file is unreadable though a log exists, or the log is gone though KV pieces
+// exist; kIo, kExhausted: the disk.
+Result<WritableStore> OpenStoreForWriting(const std::string& path, const TryAgain& try_again = {});
 
 // The same over a folder that is open already; for tests with a disk that fails.
 Result<WritableStore> OpenStoreIn(std::unique_ptr<Dir> root, const std::string& path);
@@ -48,6 +53,13 @@ Result<WritableStore> OpenStoreIn(std::unique_ptr<Dir> root, const std::string& 
 // on a read-only volume. kNotFound: no store there (message says what makes one); kInvalid,
 // kCorrupt, kDenied as above.
 Result<StorePaths> OpenStoreForReading(const std::string& path);
+
+// Whether OpenStoreForWriting would work now, changing nothing: Ok for a folder that does not exist
+// too, where it could be made. Errors as there.
+struct StoreCheck {
+  bool exists = false;
+};
+Result<StoreCheck> CheckStore(const std::string& path);
 
 // Judges the text of a format file: Ok, kInvalid naming both versions, or kCorrupt. `root` is for
 // the message.

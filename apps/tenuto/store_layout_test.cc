@@ -6,6 +6,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <sstream>
 
 #include "io/fake.h"
@@ -118,6 +119,77 @@ TEST_F(StoreLayoutTest, ALogWithoutAFormatIsCorrupt) {
   EXPECT_EQ(OpenStoreForReading(root_).error().code(), Code::kCorrupt);
   Write("format", "tenuto-st");  // torn, but somebody wrote a log after it
   EXPECT_EQ(OpenStoreForWriting(root_).error().code(), Code::kCorrupt);
+}
+
+TEST_F(StoreLayoutTest, PiecesWithoutTheirLogAreNotThrownAway) {
+  ASSERT_TRUE(OpenStoreForWriting(root_).ok());
+  EXPECT_TRUE(OpenStoreForWriting(root_).ok());  // a first start may end before there is a log
+  Write("log.db", "");
+  EXPECT_TRUE(OpenStoreForWriting(root_).ok());
+  std::filesystem::create_directories(Path("kv/a"));
+  Write("kv/a/a3b4c5d6e7f80912.seg", "x");
+  for (const std::string what : {"empty", "missing"}) {
+    if (what == "missing") std::filesystem::remove(Path("log.db"));
+    for (const auto& error : {OpenStoreForWriting(root_).error(),
+                              OpenStoreForReading(root_).error(), CheckStore(root_).error()}) {
+      EXPECT_EQ(error.code(), Code::kCorrupt);
+      EXPECT_NE(error.message().find("log.db is " + what), std::string::npos) << error.message();
+    }
+    EXPECT_TRUE(std::filesystem::exists(Path("kv/a/a3b4c5d6e7f80912.seg")));
+  }
+  Write("log.db", "SQLite format 3");
+  EXPECT_TRUE(OpenStoreForWriting(root_).ok());
+  EXPECT_TRUE(OpenStoreForReading(root_).ok());
+}
+
+TEST_F(StoreLayoutTest, PipesDoNotHoldTheStart) {
+  ASSERT_EQ(::mkfifo(Path("format").c_str(), 0600), 0);
+  for (const auto& error : {OpenStoreForWriting(root_).error(), OpenStoreForReading(root_).error(),
+                            CheckStore(root_).error()})
+    EXPECT_NE(error.message().find("not a regular file"), std::string::npos) << error.message();
+  std::filesystem::remove(Path("format"));
+  Write("format", "tenuto-store 1\n");
+  ASSERT_EQ(::mkfifo(Path("log.db").c_str(), 0600), 0);
+  for (const auto& error : {OpenStoreForWriting(root_).error(), OpenStoreForReading(root_).error(),
+                            CheckStore(root_).error()})
+    EXPECT_NE(error.message().find("not a regular file"), std::string::npos) << error.message();
+}
+
+// A process that was killed a moment ago may still hold its locks.
+TEST_F(StoreLayoutTest, ALockThatIsGivenBackIsWaitedFor) {
+  std::optional<WritableStore> first = std::move(OpenStoreForWriting(root_)).value();
+  int asked = 0;
+  const auto never = OpenStoreForWriting(root_, [&] { return ++asked < 3; });
+  ASSERT_FALSE(never.ok());
+  EXPECT_EQ(never.error().code(), Code::kConflict);
+  EXPECT_EQ(asked, 3);
+  const auto then = OpenStoreForWriting(root_, [&] {
+    first.reset();
+    return true;
+  });
+  EXPECT_TRUE(then.ok()) << then.error().message();
+}
+
+TEST_F(StoreLayoutTest, CheckingChangesNothing) {
+  const auto fresh = CheckStore(Path("deep/store"));
+  ASSERT_TRUE(fresh.ok()) << fresh.error().message();
+  EXPECT_FALSE(fresh->exists);
+  EXPECT_FALSE(std::filesystem::exists(Path("deep")));
+  Write("file", "x");
+  EXPECT_FALSE(CheckStore(Path("file/store")).ok());
+  EXPECT_FALSE(CheckStore(Path("file")).ok());
+  {
+    const auto store = OpenStoreForWriting(Path("store"));
+    ASSERT_TRUE(store.ok());
+    const auto held = CheckStore(Path("store"));
+    ASSERT_FALSE(held.ok());
+    EXPECT_EQ(held.error().message(), OpenStoreForWriting(Path("store")).error().message());
+  }
+  const auto free = CheckStore(Path("store"));
+  ASSERT_TRUE(free.ok()) << free.error().message();
+  EXPECT_TRUE(free->exists);
+  EXPECT_FALSE(CheckStore(root_).ok());  // holds 'file'
+  EXPECT_FALSE(std::filesystem::exists(Path("lock")));
 }
 
 TEST_F(StoreLayoutTest, ReadingNeedsAStore) {

@@ -28,6 +28,7 @@ inline constexpr size_t kLogitBiasMax = 1024;
 inline constexpr size_t kIdempotencyKeyBytesMax = 255;
 inline constexpr size_t kConnectionsMax = 4096;
 inline constexpr size_t kDetokenizeTokensMax = size_t{256} * 1024;
+inline constexpr size_t kTokenizeBytesMax = 1 * kMiB;
 
 // Engine.
 inline constexpr int32_t kSequencesMax = 256;  // libllama's own ceiling

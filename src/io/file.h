@@ -1,8 +1,9 @@
 // Files and folders, the only way any layer touches the disk, so that a test can be the disk.
 // Names are single path components relative to a Dir (no '/', no "..", at most 255 bytes: else
-// kInvalid); links are not followed (kDenied). Disk or quota full is kExhausted, missing rights or
-// a read-only volume kDenied, the rest kIo. A File may outlive its Dir. A File may be read from
-// many threads at once; writes, Sync and Close come from one thread at a time.
+// kInvalid); links are not followed (kDenied). A full disk or quota and a file at its size limit
+// are kExhausted, missing rights or a read-only volume kDenied, the rest kIo. A File may outlive
+// its Dir. A File may be read from many threads at once; writes, Sync and Close come from one
+// thread at a time.
 #pragma once
 
 #include <cstddef>

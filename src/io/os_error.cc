@@ -18,6 +18,8 @@ Verdict Judge(int number) {
       return {Code::kExhausted, "; free space on this volume"};
     case EDQUOT:
       return {Code::kExhausted, "; raise the quota or free space"};
+    case EFBIG:
+      return {Code::kExhausted, "; raise the limit on file sizes (ulimit -f)"};
     case EACCES:
     case EPERM:
       return {Code::kDenied, "; check the owner and mode of the file and the folders above it"};

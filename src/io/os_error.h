@@ -9,9 +9,9 @@
 
 namespace tenuto {
 
-// "write /x/y: No space left on device; free space on this volume". Disk or quota full is
-// kExhausted; no rights, a read-only volume or a symbolic link kDenied; missing kNotFound; existing
-// kConflict; everything else kIo.
+// "write /x/y: No space left on device; free space on this volume". Disk or quota full, or a
+// file at its size limit, is kExhausted; no rights, a read-only volume or a symbolic link kDenied;
+// missing kNotFound; existing kConflict; everything else kIo.
 Error OsError(std::string_view verb, const std::string& path, int number);
 
 // The two halves, for messages that are put together otherwise. Thread-safe, unlike strerror.

@@ -13,6 +13,7 @@ TEST(OsError, SaysWhatFailedWhyAndWhatToDo) {
   const Error full = OsError("write", "/a/b", ENOSPC);
   EXPECT_EQ(full.code(), Code::kExhausted);
   EXPECT_EQ(full.message(), "write /a/b: No space left on device; free space on this volume");
+  EXPECT_EQ(OsError("write", "/a", EFBIG).code(), Code::kExhausted);
   EXPECT_EQ(OsError("open", "/a", ENOENT).code(), Code::kNotFound);
   EXPECT_EQ(OsError("open", "/a", ELOOP).code(), Code::kDenied);
   EXPECT_EQ(OsError("open", "/a", EEXIST).code(), Code::kConflict);

@@ -250,9 +250,18 @@ void Service::GetSession(SessionKey key, std::function<void(Result<SessionInfo>)
   });
 }
 
-void Service::GetTurns(SessionKey key, std::function<void(Result<std::vector<TurnRow>>)> done) {
-  state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
-    state->sessions.GetTurns(key, done);
+void Service::GetTurns(SessionKey key, TurnPageRequest page,
+                       std::function<void(Result<TurnPage>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), page = std::move(page),
+                     done = std::move(done)] { state->sessions.GetTurns(key, page, done); });
+}
+
+void Service::ImportItems(SessionKey key, std::vector<ImportItem> items,
+                          std::function<void(Result<ImportOutcome>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), items = std::move(items),
+                     done = std::move(done)]() mutable {
+    if (state->stopping) return done(Error(Code::kUnavailable, "the server is shutting down"));
+    state->sessions.Import(key, std::move(items), done);
   });
 }
 

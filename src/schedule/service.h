@@ -17,6 +17,7 @@
 #include "chat/message.h"
 #include "engine/types.h"
 #include "io/runner.h"
+#include "session/import.h"
 #include "session/turn_types.h"
 
 namespace tenuto {
@@ -56,7 +57,10 @@ class Service {
   void ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
                     std::function<void(Result<SessionListing>)> done);
   void GetSession(SessionKey key, std::function<void(Result<SessionInfo>)> done);
-  void GetTurns(SessionKey key, std::function<void(Result<std::vector<TurnRow>>)> done);
+  void GetTurns(SessionKey key, TurnPageRequest page, std::function<void(Result<TurnPage>)> done);
+  // As SessionManager::Import. kUnavailable while the server stops.
+  void ImportItems(SessionKey key, std::vector<ImportItem> items,
+                   std::function<void(Result<ImportOutcome>)> done);
   // kConflict while a turn of it runs.
   void DeleteSession(SessionKey key, std::function<void(Status)> done);
 

@@ -67,6 +67,9 @@ std::optional<HttpResponse> AccessRules::Check(const HttpRequest& request, bool 
                          "this server answers to localhost only; name it so, or give it an "
                          "--api-key");
   }
+  if (request.Count("Origin") > 1) {
+    return ErrorResponse(400, "header Origin is given more than once");
+  }
   const std::string* origin = request.Find("Origin");
   if (origin != nullptr && !IsOwnHost(OriginHost(*origin))) {
     return ErrorResponse(403, "requests of web pages from other hosts are refused");

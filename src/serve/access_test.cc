@@ -40,6 +40,14 @@ TEST(Access, WithoutAKeyForeignOriginsAreRefused) {
   }
 }
 
+TEST(Access, TwoOriginsAreRefused) {
+  const AccessRules rules("127.0.0.1", "");
+  EXPECT_EQ(Status(rules, {{"Host", "localhost"},
+                           {"Origin", "http://localhost"},
+                           {"Origin", "https://evil.example"}}),
+            400);
+}
+
 TEST(Access, AKeyIsAskedForEverywhereButOnOpenRoutes) {
   const AccessRules rules("0.0.0.0", "secret");
   EXPECT_EQ(Status(rules, {{"Host", "any.example"}, {"Authorization", "Bearer secret"}}), 200);

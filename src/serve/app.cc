@@ -61,6 +61,19 @@ void App::Count(std::string_view route, int status) {
       {{"route", route}, {"status", status}});
 }
 
+void App::ReplyFromPool(const ExchangePtr& exchange, std::string_view route,
+                        std::function<HttpResponse()> make) {
+  const auto gone = std::make_shared<std::atomic<bool>>(false);
+  exchange->SetGone([gone](bool) { *gone = true; });
+  work.Post([app = shared_from_this(), exchange, route, gone, make = std::move(make)] {
+    if (*gone) return;
+    HttpResponse response = app->stopping ? ErrorResponse(503, kStoppingText) : make();
+    exchange->Post([app, exchange, route, response = std::move(response)] {
+      app->Reply(exchange, route, response);
+    });
+  });
+}
+
 void App::NoteIgnored(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <set>
 #include <string>
@@ -22,8 +23,9 @@ namespace tenuto {
 class HttpListener;
 
 inline constexpr std::string_view kHealthPath = "/health";
+inline constexpr std::string_view kStoppingText = "the server is shutting down";
 
-struct App {
+struct App : std::enable_shared_from_this<App> {
   App(ServeSettings settings_in, Service& service_in, Metrics& metrics_in);
 
   const ServeSettings settings;
@@ -42,6 +44,11 @@ struct App {
   void Reply(const ExchangePtr& exchange, std::string_view route, HttpResponse response);
   void ReplyError(const ExchangePtr& exchange, std::string_view route, const Error& error);
   void Count(std::string_view route, int status);
+  // Answers with what `make` returns, which runs on the pool: a text of megabytes must not hold up
+  // a loop. It is not called when the client has left before its turn came, nor while the server
+  // stops (503).
+  void ReplyFromPool(const ExchangePtr& exchange, std::string_view route,
+                     std::function<HttpResponse()> make);
   // Logs each unknown field name once, and only so many.
   void NoteIgnored(const std::vector<std::string>& names);
 

@@ -25,6 +25,7 @@ constexpr std::array kRoutes = {
     Route{"GET", "/v1/sessions/{id}", HandleGetSession},
     Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession},
     Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns},
+    Route{"POST", "/v1/sessions/{id}/import", HandleImport},
 };
 
 constexpr std::string_view kIdSegment = "{id}";
@@ -53,6 +54,8 @@ bool MatchesPath(std::string_view pattern, std::string_view path, std::string_vi
 bool IsAcceptedMediaType(std::string_view value) {
   const std::string_view type = value.substr(0, value.find_first_of("; \t"));
   if (EqualsIgnoreCase(type, "application/x-www-form-urlencoded")) return true;
+  if (EqualsIgnoreCase(type, "application/x-ndjson") || EqualsIgnoreCase(type, "application/jsonl"))
+    return true;
   return EqualsIgnoreCase(type, "application/json") || EqualsIgnoreCase(type, "text/json") ||
          EqualsIgnoreCase(type, "text/plain");
 }

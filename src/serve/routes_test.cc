@@ -23,7 +23,7 @@ TEST(Routes, EachIsFoundAndOnlyHealthIsOpen) {
     EXPECT_EQ(route.open, route.path == "/health");
     EXPECT_NE(route.handler, nullptr);
   }
-  EXPECT_EQ(Routes().size(), 15U);
+  EXPECT_EQ(Routes().size(), 16U);
 }
 
 TEST(Routes, WrongMethodsNameTheRightOnes) {

@@ -35,6 +35,8 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(ServeSettings settings, Ser
     app->Count("", status);
     return response;
   };
+  handlers.overload = ErrorResponse(503, "too many connections; try again");
+  handlers.overload.headers.push_back({"X-Request-Id", RandomId("req_")});
   TENUTO_ASSIGN(state->listener, HttpListener::Open(app->settings, std::move(handlers)));
   app->listener = state->listener.get();
   Log(LogLevel::kInfo, "http.listening",

@@ -24,6 +24,8 @@ struct HttpLimits {
   // What may arrive behind a request that is still being answered (pipelining) before reading
   // stops.
   size_t pipelined_bytes_max = 64 * kKiB;
+  // How often it is asked then whether the client is still there.
+  int64_t end_watch_ms = 2'000;
   int64_t idle_timeout_ms = 120'000;   // between requests of a connection
   int64_t header_timeout_ms = 10'000;  // from the first byte of a request to the end of its head
   int64_t body_timeout_ms = 60'000;    // from there to the end of its body

@@ -33,6 +33,8 @@ struct SessionCounters {
                                           "Turns that a cut moved out of a session's window")),
         cut_ahead(metrics.GetCounter("tenuto_cut_ahead_tokens_total",
                                      "Tokens computed in idle time for the next cut of a window")),
+        cuts_ahead(metrics.GetGauge("tenuto_cuts_ahead",
+                                    "Sessions whose next window waits for idle time")),
         preemptions(metrics.GetCounter("tenuto_preemptions_total",
                                        "Running turns taken off the engine for lack of KV cells")),
         restore_seconds(
@@ -54,6 +56,7 @@ struct SessionCounters {
   Counter& kv_store_failures;
   Counter& turns_archived;
   Counter& cut_ahead;
+  Gauge& cuts_ahead;
   Counter& preemptions;
   Histogram& restore_seconds;
   Histogram& commit_seconds;

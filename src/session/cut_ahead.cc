@@ -28,6 +28,7 @@ void SessionManager::NoteCutAhead(const SessionPtr& session) {
   if (!near || session->cut_noted || !context_.engine.info().range_export) return;
   session->cut_noted = true;
   cuts_ahead_.push_back(session);
+  counters_.cuts_ahead.Set(static_cast<int64_t>(cuts_ahead_.size()));
 }
 
 void SessionManager::SetIdle(bool idle) {
@@ -46,6 +47,7 @@ void SessionManager::CutAhead() {
     session->cut_noted = false;
     if (!session->busy && !session->deleting && session->loaded) StartCutAhead(session);
   }
+  counters_.cuts_ahead.Set(static_cast<int64_t>(cuts_ahead_.size()) + (cutting_ahead_ ? 1 : 0));
 }
 
 void SessionManager::StartCutAhead(const SessionPtr& session) {

@@ -60,6 +60,16 @@ std::string ItemsToJson(std::span<const ChatMessage> items) {
   return json::serialize(array);
 }
 
+std::string StoredItemsJson(std::span<const StoredItem> items) {
+  json::array array;
+  for (const StoredItem& item : items) {
+    json::object object = ItemToJson(item.message, false);
+    if (!item.client_id.empty()) object["client_id"] = item.client_id;
+    array.push_back(std::move(object));
+  }
+  return json::serialize(array);
+}
+
 Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& text) {
   TENUTO_ASSIGN(const json::value value, ParseStored(text));
   if (!value.is_array()) return CorruptItems();

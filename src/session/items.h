@@ -1,6 +1,6 @@
 // The JSON that the log keeps for clients: items of a turn, system items, the acknowledged outcome.
-// Pure. Form of an item: {"role","content"[,"name"][,"raw":true]}; "raw" marks text that went in
-// without a chat template.
+// Pure. Form of an item: {"role","content"[,"name"][,"client_id"][,"raw":true]}; "raw" marks text
+// that went in without a chat template.
 #pragma once
 
 #include <span>
@@ -23,6 +23,13 @@ Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& json);
 // without messages.
 std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt,
                           const std::string& answer);
+
+// Items as they are stored, with the name that a client has for each ("" for none).
+struct StoredItem {
+  ChatMessage message;
+  std::string client_id;
+};
+std::string StoredItemsJson(std::span<const StoredItem> items);
 
 // What a retry with the same idempotency key gets, with the digest of the request that the key
 // stands for.

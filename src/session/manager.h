@@ -14,6 +14,7 @@
 #include "session/buffer_pool.h"
 #include "session/context.h"
 #include "session/counters.h"
+#include "session/import.h"
 #include "session/residency.h"
 #include "session/turn.h"
 #include "session/turn_types.h"
@@ -57,7 +58,13 @@ class SessionManager {
   void List(const std::string& tenant, const std::string& user, const std::string& after,
             size_t limit, std::function<void(Result<SessionListing>)> done);
   void Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done);
-  void GetTurns(const SessionKey& key, std::function<void(Result<std::vector<TurnRow>>)> done);
+  // kNotFound: no such session, or `after` names no turn of it.
+  void GetTurns(const SessionKey& key, TurnPageRequest page,
+                std::function<void(Result<TurnPage>)> done);
+  // Adds turns without running the model. kConflict while a turn holds the lease; else as
+  // PlanImport and the log say. All or, where another writer came in between, a part of them.
+  void Import(const SessionKey& key, std::vector<ImportItem> items,
+              std::function<void(Result<ImportOutcome>)> done);
   // kConflict while a turn holds the lease.
   void Delete(const SessionKey& key, std::function<void(Status)> done);
 
@@ -79,6 +86,8 @@ class SessionManager {
   void Finish(const TurnPtr& turn, Result<TurnOutcome> outcome);
   void ForgetIdleSessions();
   void OverlayLive(SessionInfo& info) const;
+  void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
+                    std::function<void(Result<ImportOutcome>)> done);
   void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
                  const std::function<void(Status)>& done);
 

@@ -36,6 +36,41 @@ Result<SessionInfo> ReadInfo(const SessionContext& context, const SessionKey& ke
   return info;
 }
 
+Result<TurnPage> NewestFirst(TokenLog& log, const SessionRow& row, const TurnPageRequest& wanted) {
+  TurnPage page;
+  const bool from_end = wanted.after.empty();
+  const TurnId last = from_end ? row.head : TurnId{wanted.after};
+  // One more tells whether there are more; the one that was seen comes along.
+  TENUTO_ASSIGN(page.turns, log.ReadTurnsBack(row.id, last, wanted.limit + (from_end ? 1 : 2)));
+  if (!from_end) page.turns.erase(page.turns.begin());
+  page.more = page.turns.size() > wanted.limit;
+  if (page.more) page.turns.pop_back();
+  return page;
+}
+
+Result<TurnPage> OldestFirst(TokenLog& log, const SessionRow& row, const TurnPageRequest& wanted) {
+  TENUTO_ASSIGN(auto line, log.ReadTurns(row.id, row.head));
+  auto begin = line.begin();
+  if (!wanted.after.empty()) {
+    begin =
+        std::ranges::find(line, wanted.after, [](const TurnRow& turn) { return turn.id.value; });
+    if (begin == line.end())
+      return Error(Code::kNotFound, "the session has no turn " + wanted.after).At("after");
+    ++begin;
+  }
+  TurnPage page;
+  const auto count = std::min(wanted.limit, static_cast<size_t>(line.end() - begin));
+  page.turns.assign(std::move_iterator(begin),
+                    std::move_iterator(begin + static_cast<std::ptrdiff_t>(count)));
+  page.more = begin + static_cast<std::ptrdiff_t>(count) != line.end();
+  return page;
+}
+
+Error InUse(const SessionKey& key) {
+  return {Code::kConflict,
+          "session " + key.Short() + " has a turn in progress; try again after it"};
+}
+
 }  // namespace
 
 void SessionManager::OverlayLive(SessionInfo& info) const {
@@ -82,25 +117,66 @@ void SessionManager::Get(const SessionKey& key, std::function<void(Result<Sessio
   });
 }
 
-void SessionManager::GetTurns(const SessionKey& key,
-                              std::function<void(Result<std::vector<TurnRow>>)> done) {
-  context_.pool.Post([this, key, done = std::move(done)] {
-    const auto read = [&]() -> Result<std::vector<TurnRow>> {
+void SessionManager::GetTurns(const SessionKey& key, TurnPageRequest page,
+                              std::function<void(Result<TurnPage>)> done) {
+  context_.pool.Post([this, key, page = std::move(page), done = std::move(done)] {
+    const auto read = [&]() -> Result<TurnPage> {
       TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
-      return context_.log.ReadTurns(row.id, row.head);
+      return page.newest_first ? NewestFirst(context_.log, row, page)
+                               : OldestFirst(context_.log, row, page);
     };
-    auto turns = std::make_shared<Result<std::vector<TurnRow>>>(read());
+    auto turns = std::make_shared<Result<TurnPage>>(read());
     context_.core.Post([turns, done] { done(std::move(*turns)); });
   });
+}
+
+void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items,
+                            std::function<void(Result<ImportOutcome>)> done) {
+  const SessionPtr session = FindOrAddSession(key);
+  if (session->busy || session->deleting) {
+    context_.core.Post([done = std::move(done), key] { done(InUse(key)); });
+    return;
+  }
+  session->busy = true;
+  context_.pool.Post([this, session, items = std::move(items), done = std::move(done)]() mutable {
+    const auto plan = [&]() -> Result<ImportPlan> {
+      TENUTO_ASSIGN(const LoadedSession loaded, LoadSession(context_, session->key));
+      return PlanImport(context_, session->key, loaded, std::move(items));
+    };
+    auto planned = std::make_shared<Result<ImportPlan>>(plan());
+    context_.core.Post([this, session, planned, done = std::move(done)] {
+      CommitImport(session, std::move(*planned), done);
+    });
+  });
+}
+
+void SessionManager::CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
+                                  std::function<void(Result<ImportOutcome>)> done) {
+  if (!plan.ok()) {
+    done(std::move(plan).error());
+    ReleaseLease(session);
+    return;
+  }
+  context_.writer.CommitAll(
+      std::move(plan->commits), [this, session, outcome = plan->outcome,
+                                 done = std::move(done)](const Result<int64_t>& committed) {
+        // The log is the truth: the next turn reads it, and finds what stored KV still fits.
+        session->loaded = false;
+        residency_.Evict(session->resident);
+        residency_.Evict(session->spare);
+        if (committed.ok()) {
+          done(outcome);
+        } else {
+          done(Error(committed.error()).With("the items could not be stored"));
+        }
+        ReleaseLease(session);
+      });
 }
 
 void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> done) {
   const SessionPtr session = FindOrAddSession(key);
   if (session->busy || session->deleting) {
-    context_.core.Post([done = std::move(done), key] {
-      done(Error(Code::kConflict,
-                 "session " + key.Short() + " has a turn in progress; try again after it"));
-    });
+    context_.core.Post([done = std::move(done), key] { done(InUse(key)); });
     return;
   }
   session->deleting = true;

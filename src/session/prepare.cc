@@ -66,39 +66,17 @@ bool StartsWith(std::span<const TokenId> tokens, std::span<const TokenId> start)
   return tokens.size() >= start.size() && std::ranges::equal(tokens.first(start.size()), start);
 }
 
-Result<TurnTokens> ChatTokens(const SessionContext& context, const PrepareInput& input,
-                              const std::optional<SessionRow>& row) {
-  const Engine& engine = context.engine;
-  const RenderChat render = [&](std::span<const ChatMessage> messages, bool open) {
+RenderChat RenderWith(const Engine& engine) {
+  return [&engine](std::span<const ChatMessage> messages, bool open) {
     return engine.RenderChat(messages, open);
   };
-  const auto tokenize = [&](const std::vector<ChatSegment>& segments, bool add_special) {
-    return TokenizeSegments([&](std::string_view text, bool special,
-                                bool parse) { return engine.Tokenize(text, special, parse); },
-                            [&](TokenId token) { return engine.TokenText(token, false).empty(); },
-                            segments, add_special);
-  };
-  const std::string& default_system = engine.info().default_system;
+}
+
+Result<TurnTokens> ChatTokens(const SessionContext& context, const PrepareInput& input,
+                              const std::optional<SessionRow>& row) {
   TENUTO_ASSIGN(const auto items, NewItems(row, input.request.messages));
-  auto segments =
-      row ? RenderNextTurn(render, items) : RenderFirstTurn(render, items, default_system);
-  if (!segments.ok()) return std::move(segments).error().At("messages");
-  TurnTokens tokens;
-  TENUTO_ASSIGN(tokens.suffix, tokenize(*segments, !row));
-  if (!input.request.session) return tokens;
-  // A first turn may be all that a template allows: then there is no next one to close it for.
-  if (const auto close = RenderClose(render); close.ok()) {
-    TENUTO_ASSIGN(tokens.close, engine.Tokenize(*close, false, true));
-  }
-  if (row) {
-    if (StartsWith(tokens.suffix, tokens.close))
-      tokens.close_tokens = static_cast<uint32_t>(tokens.close.size());
-    return tokens;
-  }
-  if (const auto system = RenderSystem(render, items, default_system); system.ok()) {
-    TENUTO_ASSIGN(auto head, tokenize(*system, true));
-    if (StartsWith(tokens.suffix, head)) tokens.head = std::move(head);
-  }
+  auto tokens = ChatTurnTokens(context.engine, items, !row, CloseTokens(context.engine));
+  if (!tokens.ok()) return std::move(tokens).error().At("messages");
   return tokens;
 }
 
@@ -150,6 +128,40 @@ Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context,
 }
 
 }  // namespace
+
+std::vector<TokenId> CloseTokens(const Engine& engine) {
+  const auto close = RenderClose(RenderWith(engine));
+  if (!close.ok()) return {};
+  auto tokens = engine.Tokenize(*close, false, true);
+  return tokens.ok() ? std::move(tokens).value() : std::vector<TokenId>();
+}
+
+Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMessage> items,
+                                  bool first, std::vector<TokenId> close) {
+  const RenderChat render = RenderWith(engine);
+  const auto tokenize = [&](const std::vector<ChatSegment>& segments, bool add_special) {
+    return TokenizeSegments([&](std::string_view text, bool special,
+                                bool parse) { return engine.Tokenize(text, special, parse); },
+                            [&](TokenId token) { return engine.TokenText(token, false).empty(); },
+                            segments, add_special);
+  };
+  const std::string& default_system = engine.info().default_system;
+  TENUTO_ASSIGN(const auto segments, first ? RenderFirstTurn(render, items, default_system)
+                                           : RenderNextTurn(render, items));
+  TurnTokens tokens;
+  TENUTO_ASSIGN(tokens.suffix, tokenize(segments, first));
+  tokens.close = std::move(close);
+  if (!first) {
+    if (StartsWith(tokens.suffix, tokens.close))
+      tokens.close_tokens = static_cast<uint32_t>(tokens.close.size());
+    return tokens;
+  }
+  if (const auto system = RenderSystem(render, items, default_system); system.ok()) {
+    TENUTO_ASSIGN(auto head, tokenize(*system, true));
+    if (StartsWith(tokens.suffix, head)) tokens.head = std::move(head);
+  }
+  return tokens;
+}
 
 Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key) {
   LoadedSession loaded;

@@ -38,6 +38,10 @@ std::string ReasonOf(const Error& error) {
   }
 }
 
+// So many imports are with the engine at a time: it goes on to the next without a way back to here
+// in between.
+constexpr size_t kImportsQueued = 2;
+
 struct ReadOutcome {
   std::shared_ptr<ReadBuffer> buffer;
   std::variant<std::span<const std::byte>, PieceError> payload;
@@ -59,13 +63,14 @@ class Restore : public std::enable_shared_from_this<Restore> {
     if (done_ == nullptr) return;
     const bool stop = failed_ || (job_.cancelled && job_.cancelled());
     if (next_import_ == job_.pieces.size() || stop) {
-      if (!importing_) Finish();
+      if (importing_ == 0) Finish();
       return;
     }
     while (next_read_ < job_.pieces.size() &&
            next_read_ < next_import_ + 1 + context_.settings.restore_reads_ahead)
       StartRead(next_read_++);
-    if (!importing_) ImportNext();
+    while (importing_ < kImportsQueued && ImportNext()) {
+    }
   }
 
  private:
@@ -89,25 +94,36 @@ class Restore : public std::enable_shared_from_this<Restore> {
     });
   }
 
-  void ImportNext() {
-    const auto it = ready_.find(next_import_);
-    if (it == ready_.end()) return;
-    ReadOutcome outcome = std::move(it->second);
+  // False: the next piece is not there yet, or is bad and has to wait for those before it.
+  bool ImportNext() {
+    const size_t next = next_import_ + importing_;
+    const auto it = ready_.find(next);
+    if (it == ready_.end()) return false;
+    if (const auto* bad = std::get_if<PieceError>(&it->second.payload)) {
+      if (importing_ > 0) return false;
+      const PieceError error = *bad;
+      Fail(error.reason, error.error);
+      Finish();
+      return false;
+    }
+    const ReadOutcome outcome = std::move(it->second);
     ready_.erase(it);
-    if (const auto* bad = std::get_if<PieceError>(&outcome.payload)) {
-      Fail(bad->reason, bad->error);
+    ++importing_;
+    context_.engine.Import(
+        job_.seq, job_.pieces[next].range, outcome.buffer,
+        std::get<std::span<const std::byte>>(outcome.payload),
+        [self = shared_from_this()](const Status& status) { self->Imported(status); });
+    return true;
+  }
+
+  // In the order asked for. One behind a piece that failed is refused by the engine, since it does
+  // not follow on from what is there: only the first failure says why.
+  void Imported(const Status& status) {
+    --importing_;
+    if (failed_) {
       Advance();
       return;
     }
-    importing_ = true;
-    const PieceRow& row = job_.pieces[next_import_];
-    context_.engine.Import(
-        job_.seq, row.range, outcome.buffer, std::get<std::span<const std::byte>>(outcome.payload),
-        [self = shared_from_this()](const Status& status) { self->Imported(status); });
-  }
-
-  void Imported(const Status& status) {
-    importing_ = false;
     if (status.ok()) {
       result_.end = job_.pieces[next_import_].range.end;
       ++next_import_;
@@ -147,8 +163,8 @@ class Restore : public std::enable_shared_from_this<Restore> {
   const RestoreJob job_;
   std::function<void(RestoreResult)> done_;  // empty: finished
   size_t next_read_ = 0;
-  size_t next_import_ = 0;
-  bool importing_ = false;
+  size_t next_import_ = 0;  // the first that is not imported
+  size_t importing_ = 0;    // asked for, from next_import_ on
   bool failed_ = false;
   std::map<size_t, ReadOutcome> ready_;
   RestoreResult result_;

@@ -22,14 +22,6 @@ std::string FinishText(const Turn& turn, FinishReason reason) {
   return "stop";
 }
 
-std::vector<TokenId> HeadOf(const Turn& turn, std::span<const TokenId> answer) {
-  if (turn.tokens.head) return *turn.tokens.head;
-  std::vector<TokenId> head = turn.tokens.suffix;
-  head.insert(head.end(), answer.begin(), answer.end());
-  head.insert(head.end(), turn.tokens.close.begin(), turn.tokens.close.end());
-  return head;
-}
-
 }  // namespace
 
 // The cut is history now: stored KV of what lies behind it is of no use any more.
@@ -70,7 +62,7 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   commit.lease_epoch = context_.lease_epoch;
   commit.vocabulary = context_.engine.info().vocabulary;
   commit.system_json = ItemsToJson(SystemItems(turn->request.messages));
-  if (turn->first) commit.head_tokens = HeadOf(*turn, result.answer);
+  if (turn->first) commit.head_tokens = HeadOf(turn->tokens, result.answer);
   TurnRow& row = commit.turn;
   row.id = turn->outcome.turn;
   row.parent = commit.expected_head;
@@ -129,7 +121,7 @@ void SessionManager::Committed(const TurnPtr& turn, const RunResult& result,
   ++row.turns;
   session->loaded = true;
   if (turn->cut) AdoptCut(*turn);
-  if (turn->first) session->window.SetHead(HeadOf(*turn, result.answer));
+  if (turn->first) session->window.SetHead(HeadOf(turn->tokens, result.answer));
   session->window.Append(turn->tokens.suffix, result.answer, turn->tokens.close_tokens);
   row.tokens += turn->tokens.suffix.size() + result.answer.size();
   if (turn->pinned) residency_.Settle(session->resident, result.kv_end);

@@ -93,6 +93,16 @@ struct SessionInfo {
   bool running = false;
 };
 
+struct TurnPageRequest {
+  std::string after;  // id of the last turn that was seen; empty: from the end of the line
+  size_t limit = 0;
+  bool newest_first = false;  // pages cost what is on them; oldest first costs the whole line
+};
+struct TurnPage {
+  std::vector<TurnRow> turns;
+  bool more = false;
+};
+
 struct SessionListing {
   std::vector<SessionInfo> sessions;
   bool more = false;

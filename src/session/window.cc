@@ -5,6 +5,14 @@
 
 namespace tenuto {
 
+std::vector<TokenId> HeadOf(const TurnTokens& tokens, std::span<const TokenId> answer) {
+  if (tokens.head) return *tokens.head;
+  std::vector<TokenId> head = tokens.suffix;
+  head.insert(head.end(), answer.begin(), answer.end());
+  head.insert(head.end(), tokens.close.begin(), tokens.close.end());
+  return head;
+}
+
 SessionWindow SessionWindow::FromLog(const SessionRow& row, std::span<const TurnRow> turns) {
   SessionWindow window;
   window.head_ = row.head_tokens;

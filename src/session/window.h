@@ -26,6 +26,9 @@ struct TurnTokens {
   std::vector<TokenId> close;
 };
 
+// The head that a first turn with this answer gives its session.
+std::vector<TokenId> HeadOf(const TurnTokens& tokens, std::span<const TokenId> answer);
+
 struct WindowLimits {
   int32_t tokens = 0;         // most tokens of a prompt and its answer
   int32_t answer_tokens = 0;  // kept free for the answer

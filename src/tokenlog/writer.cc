@@ -143,6 +143,19 @@ void LogWriter::Commit(TurnCommit commit, CommitDone done) {
   state_->Enqueue(state_, CommitOp{std::move(commit), std::move(done)});
 }
 
+void LogWriter::CommitAll(std::vector<TurnCommit> commits, CommitDone done) {
+  // Like a delete: no other commit may pass it.
+  state_->Enqueue(state_, MakeOther<int64_t>(
+                              true,
+                              [commits = std::move(commits)](TokenLog& log) {
+                                std::vector<Result<int64_t>> verdicts = log.Commit(commits);
+                                for (Result<int64_t>& verdict : verdicts)
+                                  if (!verdict.ok()) return std::move(verdict);
+                                return std::move(verdicts.back());
+                              },
+                              std::move(done)));
+}
+
 void LogWriter::AddPieces(int64_t session, std::vector<PieceRow> pieces,
                           std::function<void(Result<std::vector<int64_t>>)> done) {
   state_->Enqueue(state_, MakeOther<std::vector<int64_t>>(

@@ -31,6 +31,9 @@ class LogWriter {
 
   // Results and codes as those of TokenLog's method of the same name.
   void Commit(TurnCommit commit, std::function<void(Result<int64_t>)> done);
+  // Turns of one session, each on the head of the one before, in one transaction of their own. The
+  // first verdict that is no success, else the session's id. REQUIRES: at least one.
+  void CommitAll(std::vector<TurnCommit> commits, std::function<void(Result<int64_t>)> done);
   void AddPieces(int64_t session, std::vector<PieceRow> pieces,
                  std::function<void(Result<std::vector<int64_t>>)> done);
   void DropPieces(int64_t session, std::vector<int64_t> ids,

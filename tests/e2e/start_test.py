@@ -17,6 +17,7 @@ from harness import (
     plain_lines,
     read_log,
     run,
+    wait_for,
 )
 
 
@@ -59,6 +60,95 @@ def test_beyond_loopback_needs_a_key(tmp_path):
 def test_model_missing(tmp_path):
     said = refuse(model=tmp_path / "no.gguf", store=tmp_path / "s")
     assert "no.gguf" in said
+
+
+def test_a_model_that_cannot_be_served_makes_no_store(tmp_path, new_server):
+    refuse(model=tmp_path / "no.gguf", store=tmp_path / "s")
+    data = MODEL.read_bytes()
+    at = data.index(b"llama", data.index(b"general.architecture"))
+    (tmp_path / "other.gguf").write_bytes(data[:at] + b"lhama" + data[at + 5 :])
+    refuse(model=tmp_path / "other.gguf", store=tmp_path / "s")
+    assert not (tmp_path / "s").exists()
+    # The model is what is wrong, whoever holds the store.
+    holder = new_server(model=None)
+    assert "no.gguf" in refuse(model=tmp_path / "no.gguf", store=holder.store)
+
+
+def test_a_pipe_is_no_model(tmp_path):
+    os.mkfifo(tmp_path / "pipe.gguf")
+    said = refuse(model=tmp_path / "pipe.gguf", store=tmp_path / "s")
+    assert "not a regular file" in said and ": :" not in said, said
+
+
+def check(*flags):
+    return run("serve", "--check", *ENGINE_FLAGS, *flags)
+
+
+def test_check_says_what_serve_would(tmp_path, new_server):
+    good = check("-m", MODEL, "--store", tmp_path / "s")
+    assert good.returncode == 0 and "(new)" in good.stdout, good
+    assert not (tmp_path / "s").exists()
+    (tmp_path / "text.gguf").write_text("This is a letter to my aunt.\n" * 1000)
+    data = MODEL.read_bytes()
+    at = data.index(b"llama", data.index(b"general.architecture"))
+    (tmp_path / "other.gguf").write_bytes(data[:at] + b"lhama" + data[at + 5 :])
+    for name in ("no.gguf", "text.gguf", "other.gguf"):
+        checked = check("-m", tmp_path / name, "--store", tmp_path / "s")
+        assert checked.returncode == 1, checked
+        served = refuse(model=tmp_path / name, store=tmp_path / "s")
+        assert plain_lines(checked.stderr) == [served]
+    server = new_server(model=None)
+    held = check("--fake-executor", "--store", server.store)
+    assert held.returncode == 1 and "in use by another process" in held.stderr, held
+    server.chat("kept", "Hello.", 4)
+    server.stop()
+    free = check("--fake-executor", "--store", server.store)
+    assert free.returncode == 0 and "(new)" not in free.stdout, free
+    version = read_log(server, "PRAGMA user_version")[0][0]
+    edit_log(server, f"PRAGMA user_version = {version + 41}")
+    newer = check("--fake-executor", "--store", server.store)
+    assert newer.returncode == 1 and str(version + 41) in newer.stderr, newer
+    edit_log(server, f"PRAGMA user_version = {version}")
+
+
+def test_a_lost_log_is_not_replaced_by_an_empty_one(new_server):
+    server = new_server(model=None)
+    server.chat("kept", "Hello.", 40)
+    server.wait_stored("kept")
+    server.stop()
+    kept = {path: path.read_bytes() for path in server.store.glob("log.db*")}
+    pieces = sorted((server.store / "kv").rglob("*.seg"))
+    assert pieces
+    for path in kept:
+        path.unlink()
+    assert "log.db is missing" in refuse(model=None, store=server.store)
+    (server.store / "log.db").touch()
+    assert "log.db is empty" in refuse(model=None, store=server.store)
+    assert sorted((server.store / "kv").rglob("*.seg")) == pieces
+    for path, data in kept.items():
+        path.write_bytes(data)
+    server.start()
+    assert server.session("kept")["turns"] == 1
+
+
+@pytest.mark.parametrize("cells", ["1", "2"])
+def test_few_cells_are_rounded_up(new_server, cells):
+    server = new_server(engine_flags=["-c", cells, "-t", "2"])
+    assert content(server.chat(None, "Hi.", 4)) is not None
+
+
+def test_a_window_beyond_the_models_is_said_to_be_lowered(new_server):
+    server = new_server(engine_flags=["--window", "90000", "-t", "2"])
+    wait_for("the line", lambda: "serve.window_lowered" in server.log, 10)
+    assert server.get("/props").json["default_generation_settings"]["n_ctx"] < 90000
+
+
+def test_ready_line(new_server):
+    server = new_server(model=None)
+    line = f"Ready on http://127.0.0.1:{server.port}, store {server.store}, model "
+    wait_for("the line", lambda: line in server.log, 10)
+    assert '"event":"model.loading"' in server.log
+    assert "http.answered" not in server.log
 
 
 def test_not_a_gguf(tmp_path):

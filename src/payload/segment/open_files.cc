@@ -52,7 +52,7 @@ Result<std::shared_ptr<OpenSegment>> OpenSegments::Open(PayloadFileId id, bool f
   std::array<std::byte, kSegmentHeaderBytes> header;
   TENUTO_ASSIGN(const size_t bytes, segment->file->ReadAt(0, header));
   if (Status status = CheckSegmentHeader(std::span(header).first(bytes), id); !status) {
-    return std::move(status).error().With("open " + name + ": ");
+    return std::move(status).error().With("open " + name);
   }
   return segment;
 }

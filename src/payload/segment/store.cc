@@ -67,6 +67,22 @@ Status CheckRecords(std::span<const PayloadRecord> records) {
   return Ok();
 }
 
+// What is handed on to clients: the file's name and the reason, without this machine's folders.
+Error WithoutFolders(const Error& error, PayloadFileId file) {
+  const std::string name = SegmentFileName(file);
+  const std::string& text = error.message();
+  if (text.find('/') == std::string::npos) return error;
+  const size_t at = text.find("/" + name);
+  const size_t colon = text.rfind(": ");
+  std::string reason;
+  if (at != std::string::npos) {
+    reason = text.substr(at + 1 + name.size());
+  } else if (colon != std::string::npos) {
+    reason = text.substr(colon);
+  }
+  return Error(error.code(), "read " + name + reason);
+}
+
 }  // namespace
 
 // The right to append to one file, for as long as the object lives.
@@ -100,7 +116,7 @@ Result<std::unique_ptr<SegmentStore>> SegmentStore::Open(std::unique_ptr<Dir> ro
                                                          SegmentStoreOptions options) {
   std::unique_ptr<SegmentStore> store(new SegmentStore(std::move(root), random, options));
   if (Status status = store->files_.Prepare(); !status) {
-    return std::move(status).error().With("open the payload store: ");
+    return std::move(status).error().With("open the payload store");
   }
   return store;
 }
@@ -136,7 +152,7 @@ Result<std::vector<PayloadLocation>> SegmentStore::Append(PayloadFileId file,
     plan.AddRecord(record);
   if (Status status = plan.Write(*segment->file); !status) {
     Retire(file, status.error());
-    return std::move(status).error().With("append to " + SegmentFileName(file) + ": ");
+    return std::move(status).error().With("append to " + SegmentFileName(file));
   }
   if (Status status = segment->file->Sync(); !status) return Refuse(file, status.error());
   return std::move(plan).TakeLocations();
@@ -184,7 +200,7 @@ Result<std::vector<PayloadLocation>> SegmentStore::AppendNew(
     id = DrawId();
     segment = files_.Create(id);
   }
-  if (!segment) return std::move(segment).error().With("make a segment file: ");
+  if (!segment) return std::move(segment).error().With("make a segment file");
 
   WritePlan plan(id, 0);
   plan.AddFileHeader();
@@ -196,7 +212,7 @@ Result<std::vector<PayloadLocation>> SegmentStore::AppendNew(
       Log(LogLevel::kWarn, "payload.garbage_left",
           {{"file", SegmentFileName(id)}, {"reason", removed.error().message()}});
     }
-    return std::move(status).error().With("write a new segment file: ");
+    return std::move(status).error().With("write a new segment file");
   }
   if (Status status = (*segment)->file->Sync(); !status) return Refuse(id, status.error());
   if (Status status = files_.SyncName(id); !status) return Refuse(id, status.error());
@@ -209,6 +225,13 @@ Status SegmentStore::Read(const PayloadLocation& location, std::span<std::byte> 
     return Error(Code::kInvalid, "the buffer is not of the record's size");
   }
   if (location.file == PayloadFileId{}) return Error(Code::kNotFound, "no segment file is named");
+  if (Status status = ReadRecord(location, out); !status) {
+    return WithoutFolders(status.error(), location.file);
+  }
+  return Ok();
+}
+
+Status SegmentStore::ReadRecord(const PayloadLocation& location, std::span<std::byte> out) {
   TENUTO_ASSIGN(const std::shared_ptr<OpenSegment> segment,
                 files_.Get(location.file, /*for_writing=*/false));
   TENUTO_ASSIGN(const uint64_t size, segment->file->Size());
@@ -228,7 +251,7 @@ Status SegmentStore::Remove(PayloadFileId file) {
   const Turn turn(*this, file);
   Status status = files_.Remove(file);
   if (!status && status.error().code() != Code::kNotFound) {
-    return std::move(status).error().With("remove " + SegmentFileName(file) + ": ");
+    return std::move(status).error().With("remove " + SegmentFileName(file));
   }
   return Ok();
 }

@@ -54,7 +54,8 @@ class SegmentStore : public PayloadStore {
   // See PayloadStore. kInvalid: no record, or an empty one.
   Result<std::vector<PayloadLocation>> Append(PayloadFileId file,
                                               std::span<const PayloadRecord> records) override;
-  // Also kInvalid: the file is of another version.
+  // Also kInvalid: the file is of another version. Messages name the file without its folders:
+  // they reach clients.
   Status Read(const PayloadLocation& location, std::span<std::byte> out) override;
   Status Remove(PayloadFileId file) override;
   Result<std::vector<PayloadFileId>> List() override;
@@ -70,6 +71,7 @@ class SegmentStore : public PayloadStore {
 
   Status CheckWritable() const;
   Status LeaveRoom(std::span<const PayloadRecord> records);
+  Status ReadRecord(const PayloadLocation& location, std::span<std::byte> out);
   // The file to append to, or null where a new one is to be made.
   Result<std::shared_ptr<OpenSegment>> FindWritable(PayloadFileId id, uint64_t& end);
   Result<std::vector<PayloadLocation>> AppendNew(std::span<const PayloadRecord> records);

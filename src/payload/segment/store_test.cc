@@ -418,5 +418,26 @@ TEST(SegmentStoreReading, ReadsAndChangesNothing) {
   EXPECT_EQ(names(), before);
 }
 
+TEST(SegmentStoreErrors, NameTheFileWithoutItsFolders) {
+  const TempDir temp;
+  auto store = std::move(SegmentStore::Open(OpenDir(temp.path()).value(), SystemRandom())).value();
+  const auto location = AppendOne(*store, {}, MakeRecord(1, 10, 10)).value();
+  store = std::move(SegmentStore::Open(OpenDir(temp.path()).value(), SystemRandom())).value();
+  const std::string path = temp.path() + "/" + PathOf(location.file);
+  std::filesystem::remove(path);
+  const std::string name = SegmentFileName(location.file);
+  const auto gone = ReadWhole(*store, location);
+  ASSERT_FALSE(gone.ok());
+  EXPECT_EQ(gone.error().code(), Code::kNotFound);
+  EXPECT_EQ(gone.error().message(), "read " + name + ": No such file or directory");
+  std::filesystem::create_directory(path);
+  const auto folder = ReadWhole(*store, location);
+  ASSERT_FALSE(folder.ok());
+  EXPECT_EQ(folder.error().message(), "read " + name + ": not a regular file");
+  const Status removed = store->Remove(location.file);
+  ASSERT_FALSE(removed.ok());
+  EXPECT_EQ(removed.error().message().find(": :"), std::string::npos) << removed.error().message();
+}
+
 }  // namespace
 }  // namespace tenuto

@@ -269,10 +269,13 @@ TEST(SessionBodies, AreJson) {
   turn.id = TurnId{"01H"};
   turn.items_json = R"([{"role":"user","content":"x"}])";
   turn.prompt = {1, 2};
-  const json::value turns = json::parse(TurnListBody({turn}));
+  const json::value turns = json::parse(TurnListBody({{turn}, true}));
   EXPECT_EQ(turns.at("data").at(0).at("items").at(0).at("content"), "x");
   EXPECT_EQ(turns.at("data").at(0).at("prompt_tokens"), 2);
   EXPECT_EQ(turns.at("data").at(0).at("params"), json::object());
+  EXPECT_EQ(turns.at("last_id"), "01H");
+  EXPECT_EQ(turns.at("has_more"), true);
+  EXPECT_TRUE(json::parse(TurnListBody({})).at("last_id").is_null());
   EXPECT_EQ(json::parse(SessionDeletedBody(info.row.key)).at("deleted"), true);
 }
 

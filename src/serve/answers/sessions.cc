@@ -95,12 +95,26 @@ std::string SessionListBody(const SessionListing& listing) {
   return writer.Take();
 }
 
-std::string TurnListBody(const std::vector<TurnRow>& turns) {
+std::string TurnListBody(const TurnPage& page) {
   JsonWriter writer;
   writer.BeginObject().Field("object", "list").Key("data").BeginArray();
-  for (const TurnRow& turn : turns)
+  for (const TurnRow& turn : page.turns)
     WriteTurn(writer, turn);
-  writer.EndArray().Field("has_more", false).EndObject();
+  writer.EndArray();
+  WriteTurnId(writer, "first_id", page.turns.empty() ? TurnId{} : page.turns.front().id);
+  WriteTurnId(writer, "last_id", page.turns.empty() ? TurnId{} : page.turns.back().id);
+  writer.Field("has_more", page.more).EndObject();
+  return writer.Take();
+}
+
+std::string ImportBody(const ImportOutcome& outcome) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("id", outcome.session.Short())
+      .Field("object", "session.import")
+      .Field("turns", outcome.turns)
+      .Field("tokens", outcome.tokens)
+      .EndObject();
   return writer.Take();
 }
 

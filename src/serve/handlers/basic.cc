@@ -23,14 +23,10 @@ void ReplyJson(const RouteCall& call, std::string body) {
   call.app->Reply(call.exchange, call.route, JsonResponse(std::move(body)));
 }
 
-// Makes the answer on the pool: a text of megabytes must not hold up a loop.
-void PostWork(const RouteCall& call, std::function<HttpResponse(const Service&)> work) {
-  call.app->work.Post(
-      [app = call.app, exchange = call.exchange, route = call.route, work = std::move(work)] {
-        exchange->Post([app, exchange, route, response = work(app->service)] {
-          app->Reply(exchange, route, response);
-        });
-      });
+void ReplyFromPool(const RouteCall& call, std::function<HttpResponse(const Service&)> make) {
+  const Service& service = call.app->service;  // outlives the app
+  call.app->ReplyFromPool(call.exchange, call.route,
+                          [&service, make = std::move(make)] { return make(service); });
 }
 
 void WriteModel(JsonWriter& writer, const App& app) {
@@ -82,8 +78,7 @@ std::string TokenizeBody(const Service& service, const std::vector<TokenId>& tok
 
 void HandleHealth(const RouteCall& call) {
   if (call.app->stopping) {
-    return call.app->Reply(call.exchange, call.route,
-                           ErrorResponse(503, "the server is shutting down"));
+    return call.app->Reply(call.exchange, call.route, ErrorResponse(503, kStoppingText));
   }
   ReplyJson(call, R"({"status":"ok"})");
 }
@@ -136,7 +131,7 @@ void HandleModel(const RouteCall& call) {
 void HandleTokenize(const RouteCall& call) {
   auto request = ParseTokenizeRequest(call.exchange->request().body, call.app->settings.strict);
   if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
-  PostWork(call, [wanted = std::move(request).value()](const Service& service) {
+  ReplyFromPool(call, [wanted = std::move(request).value()](const Service& service) {
     auto tokens = service.Tokenize(wanted.content, wanted.add_special, wanted.parse_special);
     if (!tokens) return ErrorResponse(tokens.error());
     return JsonResponse(TokenizeBody(service, *tokens, wanted.with_pieces));
@@ -146,7 +141,7 @@ void HandleTokenize(const RouteCall& call) {
 void HandleDetokenize(const RouteCall& call) {
   auto request = ParseDetokenizeRequest(call.exchange->request().body, call.app->context);
   if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
-  PostWork(call, [tokens = std::move(request).value()](const Service& service) {
+  ReplyFromPool(call, [tokens = std::move(request).value()](const Service& service) {
     std::string text;
     for (const TokenId token : tokens)
       text += service.TokenText(token, true);

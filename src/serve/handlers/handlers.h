@@ -25,5 +25,6 @@ void HandleListSessions(const RouteCall& call);
 void HandleGetSession(const RouteCall& call);
 void HandleDeleteSession(const RouteCall& call);
 void HandleGetTurns(const RouteCall& call);
+void HandleImport(const RouteCall& call);
 
 }  // namespace tenuto

@@ -6,6 +6,7 @@
 
 #include "serve/answers/errors.h"
 #include "serve/handlers/handlers.h"
+#include "serve/requests/import.h"
 #include "serve/routes.h"
 
 namespace tenuto {
@@ -13,6 +14,8 @@ namespace {
 
 constexpr size_t kListDefault = 20;
 constexpr size_t kListMax = 100;
+constexpr size_t kTurnsDefault = 100;
+constexpr size_t kTurnsMax = 1000;
 
 HttpResponse JsonResponse(std::string body) {
   HttpResponse response;
@@ -26,16 +29,27 @@ void PostReply(const RouteCall& call, HttpResponse response) {
                        response = std::move(response)] { app->Reply(exchange, route, response); });
 }
 
-Result<size_t> ReadLimit(const Target& target) {
+Result<size_t> ReadLimit(const Target& target, size_t otherwise, size_t most) {
   const std::string* text = target.Find("limit");
-  if (text == nullptr) return kListDefault;
+  if (text == nullptr) return otherwise;
   size_t limit = 0;
   const auto [end, ec] = std::from_chars(text->data(), text->data() + text->size(), limit);
-  if (ec != std::errc() || end != text->data() + text->size() || limit < 1 || limit > kListMax) {
-    return Error(Code::kInvalid, "'limit' must be from 1 to " + std::to_string(kListMax))
-        .At("limit");
+  if (ec != std::errc() || end != text->data() + text->size() || limit < 1 || limit > most) {
+    return Error(Code::kInvalid, "'limit' must be from 1 to " + std::to_string(most)).At("limit");
   }
   return limit;
+}
+
+Result<TurnPageRequest> ReadTurnPage(const Target& target) {
+  TurnPageRequest page;
+  TENUTO_ASSIGN(page.limit, ReadLimit(target, kTurnsDefault, kTurnsMax));
+  if (const std::string* after = target.Find("after"); after != nullptr) page.after = *after;
+  if (const std::string* order = target.Find("order"); order != nullptr) {
+    if (*order != "asc" && *order != "desc")
+      return Error(Code::kInvalid, "'order' must be asc or desc").At("order");
+    page.newest_first = *order == "desc";
+  }
+  return page;
 }
 
 // Parses the {id} of the path; answers the request itself when that fails.
@@ -49,7 +63,7 @@ std::optional<SessionKey> KeyOf(const RouteCall& call) {
 }  // namespace
 
 void HandleListSessions(const RouteCall& call) {
-  const auto limit = ReadLimit(call.target);
+  const auto limit = ReadLimit(call.target, kListDefault, kListMax);
   if (!limit) return call.app->ReplyError(call.exchange, call.route, limit.error());
   std::string after;
   if (const std::string* text = call.target.Find("after"); text != nullptr && !text->empty()) {
@@ -81,8 +95,25 @@ void HandleGetSession(const RouteCall& call) {
 void HandleGetTurns(const RouteCall& call) {
   const auto key = KeyOf(call);
   if (!key) return;
-  call.app->service.GetTurns(*key, [call](Result<std::vector<TurnRow>> turns) {
+  auto page = ReadTurnPage(call.target);
+  if (!page) return call.app->ReplyError(call.exchange, call.route, page.error());
+  call.app->service.GetTurns(*key, std::move(page).value(), [call](Result<TurnPage> turns) {
     PostReply(call, turns ? JsonResponse(TurnListBody(*turns)) : ErrorResponse(turns.error()));
+  });
+}
+
+void HandleImport(const RouteCall& call) {
+  const auto key = KeyOf(call);
+  if (!key) return;
+  // Megabytes of JSON: not on the loop.
+  call.app->work.Post([call, key = *key] {
+    auto items = ParseImportBody(call.exchange->request().body);
+    if (!items) return PostReply(call, ErrorResponse(items.error()));
+    call.app->service.ImportItems(
+        key, std::move(items).value(), [call](Result<ImportOutcome> outcome) {
+          PostReply(call,
+                    outcome ? JsonResponse(ImportBody(*outcome)) : ErrorResponse(outcome.error()));
+        });
   });
 }
 

@@ -1,5 +1,6 @@
 // Turns: a request becomes a TurnRequest, its answer a body or a stream of events.
 #include <algorithm>
+#include <atomic>
 #include <optional>
 #include <utility>
 
@@ -43,7 +44,7 @@ class TurnAnswer : public std::enable_shared_from_this<TurnAnswer> {
   std::optional<StreamEncoder> encoder_;  // of a stream
   const bool keyed_;                      // has an idempotency key
   std::optional<TurnTicket> ticket_;
-  bool gone_ = false;
+  std::atomic<bool> gone_{false};  // set on the loop, read on the pool too
   bool first_sent_ = false;
   size_t text_bytes_ = 0;  // streamed so far
   int64_t started_ns_ = 0;
@@ -80,10 +81,15 @@ void TurnAnswer::Start() {
 // llama-server's mixed prompts: only the first text gets what the model wants at the start.
 void TurnAnswer::TokenizeParts() {
   app_->work.Post([self = shared_from_this()] {
+    if (self->gone_) return;
     std::vector<TokenId> tokens;
     std::optional<Error> error;
     bool first = true;
     for (const PromptPart& part : self->request_.parts) {
+      if (self->app_->stopping) {
+        error = Error(Code::kUnavailable, std::string(kStoppingText));
+        break;
+      }
       if (const auto* ids = std::get_if<std::vector<TokenId>>(&part)) {
         tokens.insert(tokens.end(), ids->begin(), ids->end());
       } else {

@@ -1,5 +1,6 @@
 #include "serve/http/connection.h"
 
+#include <poll.h>
 #include <sys/socket.h>
 
 #include <algorithm>
@@ -64,6 +65,7 @@ void Connection::Close() {
   socket_.reset();
   timer_.reset();
   ticker_.reset();
+  watch_.reset();
   ReleaseBody();
   if (const ExchangePtr exchange = std::exchange(exchange_, nullptr)) exchange->Gone();
   loop_->Remove(this);
@@ -80,7 +82,10 @@ void Connection::CloseWhenIdle() {
 
 void Connection::WaitReadable() {
   if (reading_ || eof_ || !socket_) return;
-  if (phase_ == Phase::kAnswer && in_.size() >= shared_->limits.pipelined_bytes_max) return;
+  if (phase_ == Phase::kAnswer && in_.size() >= shared_->limits.pipelined_bytes_max) {
+    return WatchEnd();
+  }
+  watch_.reset();
   reading_ = true;
   socket_->async_wait(StreamSocket::wait_read, [self = shared_from_this()](const error_code& ec) {
     self->reading_ = false;
@@ -111,16 +116,45 @@ void Connection::OnReadable() {
 void Connection::OnEof() {
   eof_ = true;
   if (phase_ != Phase::kAnswer) return Close();
+  Probe();
+}
+
+void Connection::Probe() {
   if (answered_ || !exchange_) return;  // writing the answer will tell
   if (!chunked_) return Close();        // HTTP/1.0 has no interim answers
-  socket_->async_wait(StreamSocket::wait_error, [self = shared_from_this()](const error_code&) {
-    if (self->socket_) self->Close();
-  });
+  WatchError();
   if (exchange_->streaming()) {
     WriteStream(":\n\n");
   } else {
     Queue("HTTP/1.1 102 Processing\r\n\r\n");
   }
+}
+
+void Connection::WatchError() {
+  if (error_watched_) return;
+  error_watched_ = true;
+  socket_->async_wait(StreamSocket::wait_error, [self = shared_from_this()](const error_code& ec) {
+    self->error_watched_ = false;
+    if (!ec && self->socket_) self->Close();
+  });
+}
+
+// Reading has stopped with bytes left in the kernel, or still with the client's, and the end of the
+// input lies behind them. So it is asked for now and then: a client that is gone answers a write by
+// a reset.
+void Connection::WatchEnd() {
+  if (watch_) return;
+  WatchError();
+  watch_.emplace(loop_->context());
+  watch_->expires_after(std::chrono::milliseconds(shared_->limits.end_watch_ms));
+  watch_->async_wait([self = shared_from_this()](const error_code& ec) {
+    if (ec || !self->socket_) return;
+    self->watch_.reset();
+    if (self->phase_ != Phase::kAnswer || self->reading_) return;
+    pollfd entry{self->socket_->native_handle(), POLLRDHUP, 0};
+    if (self->chunked_ || ::poll(&entry, 1, 0) > 0) self->Probe();
+    if (self->socket_) self->WatchEnd();
+  });
 }
 
 void Connection::Process() {

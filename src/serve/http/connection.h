@@ -106,6 +106,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void WaitReadable();
   void OnReadable();
   void OnEof();
+  void Probe();
+  void WatchError();
+  void WatchEnd();
   void Process();
   bool TryHead();
   bool AcceptHead(size_t head_bytes);
@@ -133,6 +136,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::optional<StreamSocket> socket_;  // none: closed
   std::optional<boost::asio::steady_timer> timer_;
   std::optional<boost::asio::steady_timer> ticker_;
+  std::optional<boost::asio::steady_timer> watch_;  // while reading has stopped, see WatchEnd
   int64_t ticker_interval_ms_ = 0;
   int64_t read_deadline_ns_ = 0;
   int64_t write_deadline_ns_ = 0;
@@ -141,6 +145,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Phase phase_ = Phase::kHead;
   bool reading_ = false;
   bool eof_ = false;  // the client will send no more
+  bool error_watched_ = false;
   bool head_begun_ = false;
   size_t head_scanned_ = 0;
   std::string in_;  // bytes not parsed yet

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 
+#include <algorithm>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
@@ -30,12 +31,18 @@ using LocalProtocol = asio::local::stream_protocol;
 
 constexpr auto kAcceptPause = std::chrono::milliseconds(100);
 
-// A connection costs a descriptor; the soft limit of a login shell is often 1024.
-void RaiseDescriptorLimit() {
+// Descriptors that are no connection's: the log, segment files, the model, listeners, loops.
+constexpr uint64_t kDescriptorsReserved = 256;
+
+// A connection costs a descriptor; the soft limit of a login shell is often 1024. Returns what
+// holds then.
+uint64_t RaiseDescriptorLimit() {
   rlimit limit{};
-  if (getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur >= limit.rlim_max) return;
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return 2 * kDescriptorsReserved;
+  const rlimit before = limit;
   limit.rlim_cur = limit.rlim_max;
-  setrlimit(RLIMIT_NOFILE, &limit);
+  if (before.rlim_cur < before.rlim_max && setrlimit(RLIMIT_NOFILE, &limit) != 0) limit = before;
+  return limit.rlim_cur;
 }
 
 Result<std::vector<tcp::endpoint>> Resolve(asio::io_context& context, const std::string& host,
@@ -135,6 +142,12 @@ Result<LocalProtocol::acceptor> ListenLocal(asio::io_context& context, const std
 }
 
 }  // namespace
+
+size_t ConnectionsFor(size_t wished, uint64_t descriptors) {
+  const uint64_t free =
+      descriptors > 2 * kDescriptorsReserved ? descriptors - kDescriptorsReserved : descriptors / 2;
+  return static_cast<size_t>(std::clamp<uint64_t>(free, 1, std::max<uint64_t>(wished, 1)));
+}
 
 // Acceptors live on the first loop; connections go round the loops.
 struct HttpListener::State {
@@ -237,12 +250,17 @@ HttpListener::~HttpListener() {
 Result<std::unique_ptr<HttpListener>> HttpListener::Open(const ServeSettings& settings,
                                                          HttpHandlers handlers) {
   TENUTO_CHECK(settings.threads > 0);
-  RaiseDescriptorLimit();
+  const uint64_t descriptors = RaiseDescriptorLimit();
   auto state = std::make_unique<State>();
   state->shared->limits = settings.limits;
+  size_t& connections_max = state->shared->limits.connections_max;
+  connections_max = ConnectionsFor(connections_max, descriptors);
+  if (connections_max < settings.limits.connections_max) {
+    Log(LogLevel::kWarn, "http.connections_capped",
+        {{"connections", uint64_t{connections_max}}, {"open_files_limit", descriptors}});
+  }
   state->shared->handlers = std::move(handlers);
-  const HttpResponse overload =
-      state->shared->handlers.refuse(503, "too many connections; try again");
+  const HttpResponse& overload = state->shared->handlers.overload;
   state->overload = EncodeResponseHead(overload, {ResponseFraming::kLength, false,
                                                   SystemClock().UnixMs() / 1000}) +
                     overload.body;

@@ -25,7 +25,14 @@ struct HttpHandlers {
   std::function<void(ExchangePtr)> handle;
   // The answer to bytes that were no good request.
   std::function<HttpResponse(int status, std::string_view message)> refuse;
+  // The answer to a connection too many.
+  HttpResponse overload;
 };
+
+// How many connections may be open where a process may have `descriptors` files open: `wished`, or
+// what is left when the rest of the program has its own. Without the cap the log could fail to open
+// its files as soon as enough clients connect.
+size_t ConnectionsFor(size_t wished, uint64_t descriptors);
 
 class HttpListener {
  public:

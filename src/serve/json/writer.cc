@@ -10,13 +10,12 @@
 namespace tenuto {
 namespace {
 
-// Bytes of a string that are copied as they are: all but control characters, quote, backslash and
-// non-ASCII.
+// Bytes of a string that are copied as they are: all but control characters (DEL is one), quote,
+// backslash and non-ASCII.
 constexpr std::array<bool, 256> MakePlain() {
   std::array<bool, 256> plain{};
   for (size_t c = 0x20; c < 0x7f; ++c)
     plain[c] = c != '"' && c != '\\';
-  plain[0x7f] = true;
   return plain;
 }
 constexpr std::array<bool, 256> kPlain = MakePlain();
@@ -25,8 +24,15 @@ unsigned char ByteAt(std::string_view text, size_t i) {
   return static_cast<unsigned char>(text[i]);
 }
 
+constexpr char kHex[] = "0123456789abcdef";
+
+void AppendUnicodeEscape(std::string& out, uint32_t code_point) {
+  out += "\\u";
+  for (int shift = 12; shift >= 0; shift -= 4)
+    out += kHex[(code_point >> shift) & 15];
+}
+
 void AppendEscape(std::string& out, unsigned char c) {
-  static constexpr char kHex[] = "0123456789abcdef";
   switch (c) {
     case '"':
       out += "\\\"";
@@ -50,10 +56,16 @@ void AppendEscape(std::string& out, unsigned char c) {
       out += "\\f";
       return;
     default:
-      out += "\\u00";
-      out += kHex[c >> 4];
-      out += kHex[c & 15];
+      AppendUnicodeEscape(out, c);
   }
+}
+
+// Control characters beyond ASCII and line separators: JSON may hold them raw, but a terminal that
+// shows it could act on them.
+bool IsControl(std::string_view character) {
+  if (character.size() > 3) return false;
+  const uint32_t code_point = CodePointOf(character);
+  return code_point < 0xa0 || code_point == 0x2028 || code_point == 0x2029;
 }
 
 }  // namespace
@@ -79,7 +91,12 @@ void AppendJsonString(std::string& out, std::string_view text) {
       out += kReplacementCharacter;
       ++i;
     } else {
-      out.append(text, i, length);
+      const std::string_view character = text.substr(i, length);
+      if (IsControl(character)) {
+        AppendUnicodeEscape(out, CodePointOf(character));
+      } else {
+        out += character;
+      }
       i += length;
     }
   }

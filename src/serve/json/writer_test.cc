@@ -19,6 +19,15 @@ TEST(JsonWriter, Escapes) {
             "\"h\xc3\xa9 \xe2\x82\xac \xf0\x9f\x98\x80\"");
 }
 
+TEST(JsonWriter, EscapesWhatATerminalActsOn) {
+  EXPECT_EQ(JsonString("\x7f"), R"("\u007f")");
+  EXPECT_EQ(JsonString("a\xc2\x9b"
+                       "31m"),
+            R"("a\u009b31m")");
+  EXPECT_EQ(JsonString("\xe2\x80\xa8\xe2\x80\xa9"), R"("\u2028\u2029")");
+  EXPECT_EQ(JsonString("\xc2\xa0"), "\"\xc2\xa0\"");
+}
+
 TEST(JsonWriter, ReplacesWhatIsNoUtf8) {
   const std::string bad = "\xef\xbf\xbd";
   EXPECT_EQ(JsonString("a\x80z"), "\"a" + bad + "z\"");

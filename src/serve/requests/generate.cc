@@ -270,6 +270,11 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, bool strict)
   TENUTO_TRY(CheckFields(object, Endpoint::kTokenize, strict, ignored));
   TENUTO_ASSIGN(auto content, ReadString(object, "content"));
   if (!content) return InvalidAt("content", "is missing");
+  if (content->size() > kTokenizeBytesMax) {
+    return InvalidAt("content", "is too long: " + std::to_string(content->size()) +
+                                    " bytes, and at most " + std::to_string(kTokenizeBytesMax) +
+                                    " are tokenized at once");
+  }
   TENUTO_ASSIGN(const auto add_special, ReadBool(object, "add_special"));
   TENUTO_ASSIGN(const auto parse_special, ReadBool(object, "parse_special"));
   TENUTO_ASSIGN(const auto with_pieces, ReadBool(object, "with_pieces"));

@@ -23,6 +23,12 @@ Result<FlashAttention> ParseFlashAttention(std::string_view text);
 // Names that LlamaSettings::type_k and type_v take, for messages: "f32, f16, bf16, q8_0, ...".
 std::string LlamaCacheTypeNames();
 
+// What can be told of a model before it is loaded, in the words of LlamaExecutor::Open: that its
+// files are whole GGUFs.
+Status CheckLlamaFiles(const std::string& model_path);
+// Also that libllama knows its architecture and vocabulary: reads no weights, takes a moment.
+Status CheckLlamaModel(const std::string& model_path);
+
 struct LlamaSettings {
   std::string model_path;
   // KV cells shared by all sequences. 0: one and a half of the model's window, at most what a

@@ -248,7 +248,8 @@ Result<GgufSummary> CheckGguf(std::span<const std::byte> file) {
 }
 
 Result<GgufSummary> CheckGgufFile(const std::string& path) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  // O_NONBLOCK: a named pipe must not hold the start for ever.
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) {
     const int number = errno;
     if (number == ENOENT || number == ENOTDIR)

@@ -1,6 +1,7 @@
 #include "engine/embedded/llama/gguf_check.h"
 
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstring>
 #include <fstream>
@@ -123,6 +124,11 @@ TEST_F(GgufCheckTest, FilesHaveOneClearSentence) {
   const auto folder = CheckGgufFile(folder_.path());
   EXPECT_EQ(folder.error().code(), Code::kCorrupt);
   EXPECT_NE(folder.error().message().find("not a regular file"), std::string::npos);
+  ASSERT_EQ(::mkfifo(folder_.File("pipe.gguf").c_str(), 0600), 0);
+  const auto pipe = CheckGgufFile(folder_.File("pipe.gguf"));
+  EXPECT_EQ(pipe.error().code(), Code::kCorrupt);
+  EXPECT_NE(pipe.error().message().find("not a regular file"), std::string::npos);
+  EXPECT_EQ(pipe.error().message().find(": :"), std::string::npos);
   std::ofstream(folder_.File("empty.gguf")).flush();
   EXPECT_EQ(CheckGgufFile(folder_.File("empty.gguf")).error().code(), Code::kCorrupt);
   std::ofstream(folder_.File("text.gguf")) << "This is a letter, not a model.";

@@ -4,6 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstdio>
 #include <optional>
@@ -11,6 +12,7 @@
 #include <utility>
 
 #include "base/log.h"
+#include "io/clock.h"
 #include "io/fd.h"
 #include "io/file.h"
 #include "io/os_error.h"
@@ -27,10 +29,12 @@ Error SystemError(const std::string& doing, const std::string& path) {
           "can't " + doing + " the model file " + path + ": " + OsErrorText(number)};
 }
 
-Result<Digest256> HashFile(int fd, const std::string& path) {
+// A file of many gigabytes takes minutes: its progress is logged every `note_ms`.
+Result<Digest256> HashFile(int fd, const std::string& path, off_t size, int64_t note_ms) {
   Sha256 hash;
   std::vector<std::byte> buffer(kReadBytes);
   off_t offset = 0;
+  int64_t noted_ns = SystemClock().MonotonicNs();
   while (true) {
     const ssize_t count = ::pread(fd, buffer.data(), buffer.size(), offset);
     if (count < 0 && errno == EINTR) continue;
@@ -38,6 +42,11 @@ Result<Digest256> HashFile(int fd, const std::string& path) {
     if (count == 0) return hash.Finish();
     hash.Update(std::span(buffer).first(static_cast<size_t>(count)));
     offset += count;
+    const int64_t now_ns = SystemClock().MonotonicNs();
+    if (now_ns - noted_ns < note_ms * 1'000'000) continue;
+    noted_ns = now_ns;
+    Log(LogLevel::kInfo, "model.hashing",
+        {{"file", path}, {"percent", int64_t{offset} * 100 / std::max<int64_t>(size, 1)}});
   }
 }
 
@@ -104,16 +113,18 @@ Status WriteCache(Dir& dir, const CacheEntry& entry, const Digest256& digest) {
   return file->WriteAt(0, {&part, 1});
 }
 
-Result<Digest256> FileDigest(const std::string& path, Dir* cache) {
-  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+Result<Digest256> FileDigest(const std::string& path, Dir* cache, int64_t note_ms) {
+  const Fd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   if (file.get() < 0) return SystemError("open", path);
   struct stat before = {};
   if (::fstat(file.get(), &before) != 0) return SystemError("read", path);
+  if (!S_ISREG(before.st_mode))
+    return Error(Code::kIo, "the model file " + path + " is not a regular file");
   const CacheEntry entry = EntryOf(before);
   if (cache != nullptr) {
     if (const auto known = ReadCache(*cache, entry)) return *known;
   }
-  TENUTO_ASSIGN(const Digest256 digest, HashFile(file.get(), path));
+  TENUTO_ASSIGN(const Digest256 digest, HashFile(file.get(), path, before.st_size, note_ms));
   struct stat after = {};
   if (::fstat(file.get(), &after) != 0) return SystemError("read", path);
   if (EntryOf(after).key != entry.key)
@@ -148,7 +159,8 @@ std::vector<std::string> ModelFiles(const std::string& path) {
   return files;
 }
 
-Result<Digest256> WeightsDigest(const std::string& path, const std::string& cache_dir) {
+Result<Digest256> WeightsDigest(const std::string& path, const std::string& cache_dir,
+                                int64_t note_ms) {
   std::unique_ptr<Dir> cache;
   if (!cache_dir.empty()) {
     auto opened = OpenDir(cache_dir);
@@ -159,10 +171,10 @@ Result<Digest256> WeightsDigest(const std::string& path, const std::string& cach
     }
   }
   const std::vector<std::string> files = ModelFiles(path);
-  if (files.size() == 1) return FileDigest(path, cache.get());
+  if (files.size() == 1) return FileDigest(path, cache.get(), note_ms);
   Sha256 all;
   for (const std::string& file : files) {
-    TENUTO_ASSIGN(const Digest256 digest, FileDigest(file, cache.get()));
+    TENUTO_ASSIGN(const Digest256 digest, FileDigest(file, cache.get(), note_ms));
     all.Update(digest.bytes);
   }
   return all.Finish();

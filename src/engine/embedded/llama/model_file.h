@@ -4,6 +4,7 @@
 // the reading, never an error.
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -16,7 +17,9 @@ namespace tenuto {
 // "...-00001-of-00003.gguf".
 std::vector<std::string> ModelFiles(const std::string& path);
 
-// `cache_dir` empty: no cache. kNotFound, kDenied, kIo name the path.
-Result<Digest256> WeightsDigest(const std::string& path, const std::string& cache_dir);
+// `cache_dir` empty: no cache. Reading that takes long logs its progress every `note_ms`.
+// kNotFound, kDenied, kIo name the path.
+Result<Digest256> WeightsDigest(const std::string& path, const std::string& cache_dir,
+                                int64_t note_ms = 2'000);
 
 }  // namespace tenuto

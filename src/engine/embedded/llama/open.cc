@@ -85,7 +85,31 @@ std::string MetaValue(const llama_model* model, const std::string& key) {
   return "";
 }
 
+Result<LlamaModelHandle> Load(const std::string& path, const llama_model_params& params) {
+  const LlamaErrorCapture capture;
+  LlamaModelHandle model(llama_model_load_from_file(path.c_str(), params));
+  if (model) return model;
+  return Error(Code::kInvalid,
+               "can't load " + path + ": " + capture.Reason("libllama gave no reason"));
+}
+
 }  // namespace
+
+Status CheckLlamaFiles(const std::string& model_path) {
+  for (const std::string& file : ModelFiles(model_path))
+    TENUTO_TRY(CheckGgufFile(file));
+  return Ok();
+}
+
+Status CheckLlamaModel(const std::string& model_path) {
+  TENUTO_TRY(StartLlamaLibrary());
+  TENUTO_TRY(CheckLlamaFiles(model_path));
+  llama_model_params params = llama_model_default_params();
+  params.n_gpu_layers = 0;
+  params.vocab_only = true;
+  TENUTO_TRY(Load(model_path, params));
+  return Ok();
+}
 
 // Builds the parts one after the other; each step is one method.
 class LlamaOpener {
@@ -97,8 +121,7 @@ class LlamaOpener {
 
   Result<std::unique_ptr<LlamaExecutor>> Open() {
     TENUTO_TRY(CheckSettings());
-    for (const std::string& file : ModelFiles(parts_->settings.model_path))
-      TENUTO_TRY(CheckGgufFile(file));
+    TENUTO_TRY(CheckLlamaFiles(parts_->settings.model_path));
     TENUTO_TRY(LoadModel());
     TENUTO_TRY(MakeContext());
     TENUTO_TRY(ProbeState());
@@ -142,13 +165,8 @@ class LlamaOpener {
     llama_model_params params = llama_model_default_params();
     params.n_gpu_layers = s.gpu_layers;
     if (llama_supports_mmap()) params.load_mode = LLAMA_LOAD_MODE_MMAP;
-    const LlamaErrorCapture capture;
-    parts_->model.reset(llama_model_load_from_file(s.model_path.c_str(), params));
+    TENUTO_ASSIGN(parts_->model, Load(s.model_path, params));
     llama_model* model = parts_->model.get();
-    if (model == nullptr) {
-      return Error(Code::kInvalid,
-                   "can't load " + s.model_path + ": " + capture.Reason("libllama gave no reason"));
-    }
     parts_->vocab = llama_model_get_vocab(model);
     const bool generates = llama_model_has_decoder(model) && !llama_model_has_encoder(model) &&
                            !llama_model_is_diffusion(model) &&
@@ -204,11 +222,12 @@ class LlamaOpener {
 
   Status MakeContext() {
     LlamaSettings& s = parts_->settings;
-    if (s.cells == 0) s.cells = DefaultCells();
+    // Fewer than libllama rounds up to make its batches smaller than the probe: it aborts then.
+    s.cells = s.cells == 0 ? DefaultCells() : std::max(s.cells, kCellsGrain);
     TENUTO_TRY(CheckCellsFit());
     llama_context_params params = llama_context_default_params();
     params.n_ctx = static_cast<uint32_t>(s.cells);
-    params.n_batch = static_cast<uint32_t>(s.batch_tokens_max);
+    params.n_batch = static_cast<uint32_t>(std::max(s.batch_tokens_max, kProbeTokens));
     params.n_ubatch = static_cast<uint32_t>(s.ubatch_tokens);
     params.n_seq_max = static_cast<uint32_t>(s.sequences) + 1;
     // libllama aborts when it may not put out one row for each sequence.

@@ -1,6 +1,7 @@
 // Opening: every wrong setting and every bad file is one clear sentence, and the fingerprint says
 // what it must.
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <cstdlib>
 #include <fstream>
@@ -121,6 +122,54 @@ TEST_F(OpenTest, CellsDefaultToOneAndAHalfWindows) {
   const auto executor = OpenOrFail(settings);
   ASSERT_NE(executor, nullptr);
   EXPECT_EQ(executor->info().cells, 512 * 3 / 2);
+}
+
+TEST_F(OpenTest, TinySizesDoNotAbort) {
+  for (const int32_t cells : {1, 2, 255}) {
+    LlamaSettings settings = Tiny();
+    settings.cells = cells;
+    const auto executor = OpenOrFail(settings);
+    ASSERT_NE(executor, nullptr);
+    EXPECT_EQ(executor->info().cells, 256);
+    Compute(*executor, SeqId{0}, 0, StoryTokens(*executor, 200), 32);
+  }
+  LlamaSettings settings = Tiny();
+  settings.batch_tokens_max = 1;
+  settings.ubatch_tokens = 1;
+  const auto executor = OpenOrFail(settings);
+  ASSERT_NE(executor, nullptr);
+  Compute(*executor, SeqId{0}, 0, StoryTokens(*executor, 5), 1);
+}
+
+TEST_F(OpenTest, AModelIsCheckedWithoutLoadingIt) {
+  const LlamaSettings good = Tiny();
+  EXPECT_TRUE(CheckLlamaFiles(good.model_path).ok());
+  EXPECT_TRUE(CheckLlamaModel(good.model_path).ok());
+  TinyModelOptions options;
+  options.architecture = "nosuch";
+  const LlamaSettings other = Tiny(options, "other.gguf");
+  EXPECT_TRUE(CheckLlamaFiles(other.model_path).ok());
+  EXPECT_EQ(CheckLlamaModel(other.model_path).error().message(), Refusal(other, Code::kInvalid));
+  const std::string missing = folder_.File("none.gguf");
+  EXPECT_EQ(CheckLlamaModel(missing).error().code(), Code::kNotFound);
+}
+
+TEST_F(OpenTest, LongHashingSaysHowFarItIs) {
+  const std::string path = WriteTinyModel(folder_, {});
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(WeightsDigest(path, "").ok());
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
+  testing::internal::CaptureStderr();
+  EXPECT_TRUE(WeightsDigest(path, "", /*note_ms=*/0).ok());
+  const std::string lines = testing::internal::GetCapturedStderr();
+  EXPECT_TRUE(Has(lines, R"("event":"model.hashing")"));
+  EXPECT_TRUE(Has(lines, R"("percent":100)"));
+}
+
+TEST_F(OpenTest, APipeIsNotRead) {
+  const std::string path = folder_.File("pipe.gguf");
+  ASSERT_EQ(::mkfifo(path.c_str(), 0600), 0);
+  EXPECT_TRUE(Has(WeightsDigest(path, "").error().message(), "not a regular file"));
 }
 
 TEST_F(OpenTest, FlashAttentionIsResolvedAndShown) {

@@ -1,0 +1,25 @@
+// The body of POST /v1/sessions/{id}/import: one JSON object a line. Pure.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/result.h"
+#include "session/import.h"
+
+namespace tenuto {
+
+inline constexpr size_t kImportItemsMax = 20'000;  // of one request
+
+// {"role", "content", "time"?, "name"?, "id"?} a line; empty lines count as none. kInvalid, `At`
+// the item: not JSON, a field of another type or that nobody knows, a time that is none, too many.
+Result<std::vector<ImportItem>> ParseImportBody(std::string_view body);
+
+// Milliseconds since 1970 of "2024-05-03", "2024-05-03T12:30:00Z", with a fraction of a second and
+// with an offset such as +02:00 in place of Z. nullopt: anything else, or a day that does not
+// exist.
+std::optional<int64_t> ParseTime(std::string_view text);
+
+}  // namespace tenuto

@@ -1,0 +1,71 @@
+#include "serve/requests/import.h"
+
+#include <gtest/gtest.h>
+
+#include <string>
+
+namespace tenuto {
+namespace {
+
+TEST(ParseTime, FormsThatPeopleWrite) {
+  EXPECT_EQ(ParseTime("1970-01-01"), 0);
+  EXPECT_EQ(ParseTime("1970-01-02T00:00:01Z"), 86'401'000);
+  EXPECT_EQ(ParseTime("2024-05-03T12:30:00+02:00"), ParseTime("2024-05-03T10:30:00Z"));
+  EXPECT_EQ(ParseTime("2024-05-03 12:30"), ParseTime("2024-05-03T12:30:00Z"));
+  EXPECT_EQ(*ParseTime("2024-05-03T12:30:00.250Z") - *ParseTime("2024-05-03T12:30:00Z"), 250);
+  EXPECT_EQ(ParseTime("2024-05-03T12:30:00-0130"), ParseTime("2024-05-03T14:00:00Z"));
+}
+
+TEST(ParseTime, AnythingElseIsNone) {
+  for (const char* text : {"", "2024", "2024-02-30", "2024-13-01", "2024-05-03T25:00Z",
+                           "2024-05-03T12:60Z", "2024-05-03T12:30:00Zx", "2024-05-03T",
+                           "2024-05-03T12:30:00.Z", "yesterday", "2024-05-03T12:30:00+99:00"})
+    EXPECT_EQ(ParseTime(text), std::nullopt) << text;
+}
+
+TEST(ParseImportBody, OneItemALine) {
+  const auto items = ParseImportBody(
+      "{\"role\":\"user\",\"content\":\"hi\",\"name\":\"Ann\",\"id\":\"m-1\","
+      "\"time\":\"2024-05-03\"}\n\n"
+      "{\"role\":\"assistant\",\"content\":\"\",\"time\":1714694400}\r\n"
+      "{\"role\":\"developer\",\"content\":\"x\"}");
+  ASSERT_TRUE(items.ok()) << items.error().message();
+  ASSERT_EQ(items->size(), 3u);
+  EXPECT_EQ((*items)[0].message, (ChatMessage{"user", "hi", "Ann"}));
+  EXPECT_EQ((*items)[0].client_id, "m-1");
+  EXPECT_EQ((*items)[0].unix_ms, (*items)[1].unix_ms);
+  EXPECT_EQ((*items)[2].message.role, "system");
+  EXPECT_EQ((*items)[2].unix_ms, 0);
+}
+
+struct Bad {
+  const char* line;
+  const char* at;
+};
+
+TEST(ParseImportBody, WhatIsWrongIsNamed) {
+  const std::string good = "{\"role\":\"user\",\"content\":\"hi\"}\n";
+  for (const Bad& bad :
+       {Bad{"{", "items[1]"}, Bad{"[]", "items[1]"}, Bad{R"({"content":"x"})", "items[1].role"},
+        Bad{R"({"role":"user","content":[]})", "items[1].content"},
+        Bad{R"({"role":"user","content":"x","time":"soon"})", "items[1].time"},
+        Bad{R"({"role":"user","content":"x","time":-5})", "items[1].time"},
+        Bad{R"({"role":"user","content":"x","time":1e300})", "items[1].time"},
+        Bad{R"({"role":"user","content":"x","mood":"x"})", "items[1].mood"},
+        Bad{R"({"role":"user","content":"x","name":7})", "items[1].name"}}) {
+    const auto items = ParseImportBody(good + bad.line + "\n" + good);
+    ASSERT_FALSE(items.ok()) << bad.line;
+    EXPECT_EQ(items.error().code(), Code::kInvalid);
+    EXPECT_EQ(items.error().field(), bad.at) << bad.line;
+  }
+}
+
+TEST(ParseImportBody, TooManyAreRefused) {
+  std::string body;
+  for (size_t i = 0; i <= kImportItemsMax; ++i)
+    body += "{\"role\":\"user\",\"content\":\"\"}\n";
+  EXPECT_FALSE(ParseImportBody(body).ok());
+}
+
+}  // namespace
+}  // namespace tenuto

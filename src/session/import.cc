@@ -1,0 +1,183 @@
+#include "session/import.h"
+
+#include <algorithm>
+#include <array>
+#include <utility>
+
+#include "session/items.h"
+
+namespace tenuto {
+namespace {
+
+Error AtItem(size_t index, Error error) {
+  return std::move(error)
+      .With("item " + std::to_string(index + 1))
+      .At("items[" + std::to_string(index) + "]");
+}
+
+// Items [begin, end) of one turn; the last is the answer when `answered`.
+struct ItemRun {
+  size_t begin = 0;
+  size_t end = 0;
+  bool answered = false;
+};
+
+Result<std::vector<ItemRun>> SplitIntoTurns(const std::vector<ImportItem>& items, size_t begin) {
+  std::vector<ItemRun> runs;
+  size_t start = begin;
+  for (size_t i = begin; i < items.size(); ++i) {
+    const std::string& role = items[i].message.role;
+    if (role == "assistant") {
+      if (i == start)
+        return AtItem(i, {Code::kInvalid, "an assistant's item needs a user's before it"});
+      runs.push_back({start, i + 1, true});
+      start = i + 1;
+    } else if (role != "user") {
+      return AtItem(i, {Code::kInvalid, role == "system"
+                                            ? "a system item stands before all others or not at all"
+                                            : "the role must be system, user or assistant"});
+    }
+  }
+  if (start < items.size()) runs.push_back({start, items.size(), false});
+  return runs;
+}
+
+class Planner {
+ public:
+  Planner(const SessionContext& context, const SessionKey& key, const LoadedSession& loaded,
+          std::vector<ImportItem> items)
+      : context_(context),
+        limits_(context.settings.Limits(std::nullopt)),
+        items_(std::move(items)),
+        close_(CloseTokens(context.engine)),
+        window_(loaded.window),
+        now_unix_ms_(context.clock.UnixMs()) {
+    plan_.outcome.session = key;
+    if (loaded.row) {
+      head_ = loaded.row->head;
+      system_json_ = loaded.row->system_json;
+    }
+  }
+
+  Result<ImportPlan> Run() && {
+    size_t begin = 0;
+    while (begin < items_.size() && items_[begin].message.role == "system")
+      ++begin;
+    TENUTO_TRY(TakeSystem(begin));
+    TENUTO_ASSIGN(const auto runs, SplitIntoTurns(items_, begin));
+    for (const ItemRun& run : runs)
+      TENUTO_TRY(AddTurn(run));
+    return std::move(plan_);
+  }
+
+ private:
+  Status TakeSystem(size_t count) {
+    for (size_t i = 0; i < count; ++i)
+      system_.push_back(items_[i].message);
+    const std::string json = ItemsToJson(system_);
+    if (head_.empty()) {
+      system_json_ = json;
+    } else if (count > 0 && json != system_json_) {
+      return AtItem(0, {Code::kInvalid,
+                        "the system item differs from the one this session began with; leave it "
+                        "out, or use another session"});
+    }
+    return Ok();
+  }
+
+  Status AddTurn(const ItemRun& run) {
+    const bool first = head_.empty();
+    const size_t asked_end = run.answered ? run.end - 1 : run.end;
+    std::vector<ChatMessage> messages = first ? system_ : std::vector<ChatMessage>();
+    for (size_t i = run.begin; i < asked_end; ++i)
+      messages.push_back(items_[i].message);
+    auto tokens = ChatTurnTokens(context_.engine, messages, first, close_);
+    if (!tokens.ok()) return AtItem(run.begin, std::move(tokens).error());
+
+    TurnCommit commit;
+    commit.key = plan_.outcome.session;
+    commit.expected_head = head_;
+    commit.lease_epoch = context_.lease_epoch;
+    commit.vocabulary = context_.engine.info().vocabulary;
+    commit.system_json = system_json_;
+    TurnRow& turn = commit.turn;
+    turn.id = NewId();
+    turn.parent = head_;
+    if (run.answered) {
+      const std::string& answer = items_[run.end - 1].message.content;
+      TENUTO_ASSIGN(turn.answer, context_.engine.Tokenize(answer, false, false));
+    }
+    if (first) commit.head_tokens = HeadOf(*tokens, turn.answer);
+    turn.prompt = std::move(tokens->suffix);
+    turn.close_tokens = tokens->close_tokens;
+    turn.items_json = ImportedItemsJson(run, first);
+    turn.params_json = R"({"imported":true})";
+    turn.finish_reason = run.answered ? "stop" : "imported";
+    turn.incomplete = !run.answered;
+    turn.created_unix_ms = TimeOf(run.begin);
+    turn.completed_unix_ms = std::max(turn.created_unix_ms, TimeOf(run.end - 1));
+    Place(commit, first);
+    head_ = turn.id;
+    ++plan_.outcome.turns;
+    plan_.outcome.tokens += turn.prompt.size() + turn.answer.size();
+    plan_.commits.push_back(std::move(commit));
+    return Ok();
+  }
+
+  // Cuts the window as a served turn would have. A turn that no window holds is archive from the
+  // start: the next one cuts it away.
+  void Place(TurnCommit& commit, bool first) {
+    TurnRow& turn = commit.turn;
+    const auto size = static_cast<int32_t>(turn.prompt.size() + turn.answer.size());
+    const auto drop = window_.PlanCut(size, 0, limits_);
+    window_ = window_.Without(drop.ok() ? *drop : window_.turns());
+    turn.window_first = window_.first();
+    if (first) window_.SetHead(commit.head_tokens);
+    window_.Append(turn.prompt, turn.answer, turn.close_tokens);
+  }
+
+  int64_t TimeOf(size_t item) {
+    if (items_[item].unix_ms != 0) last_unix_ms_ = items_[item].unix_ms;
+    return last_unix_ms_ != 0 ? last_unix_ms_ : now_unix_ms_;
+  }
+
+  TurnId NewId() {
+    std::array<std::byte, 16> entropy;
+    context_.random.Fill(entropy);
+    return MakeTurnId(now_unix_ms_,
+                      {reinterpret_cast<const char*>(entropy.data()), entropy.size()});
+  }
+
+  std::string ImportedItemsJson(const ItemRun& run, bool first) const {
+    std::vector<StoredItem> stored;
+    if (first)
+      for (const ChatMessage& message : system_)
+        stored.push_back({message, ""});
+    for (size_t i = run.begin; i < run.end; ++i)
+      stored.push_back({items_[i].message, items_[i].client_id});
+    if (!run.answered) stored.push_back({{"assistant", "", ""}, ""});
+    return StoredItemsJson(stored);
+  }
+
+  const SessionContext& context_;
+  const WindowLimits limits_;
+  const std::vector<ImportItem> items_;
+  std::vector<ChatMessage> system_;
+  std::string system_json_ = "[]";
+  const std::vector<TokenId> close_;
+  SessionWindow window_;
+  TurnId head_;
+  const int64_t now_unix_ms_;
+  int64_t last_unix_ms_ = 0;
+  ImportPlan plan_;
+};
+
+}  // namespace
+
+Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
+                              const LoadedSession& loaded, std::vector<ImportItem> items) {
+  if (items.empty()) return Error(Code::kInvalid, "there is no item to import").At("items");
+  return Planner(context, key, loaded, std::move(items)).Run();
+}
+
+}  // namespace tenuto

@@ -1,0 +1,40 @@
+// Turns from elsewhere: items become whole turns of a session without the model, as if they had
+// been said here. Their KV is computed when a turn needs it. Blocking; runs on the pool, touches no
+// core state.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "session/context.h"
+#include "session/prepare.h"
+
+namespace tenuto {
+
+struct ImportItem {
+  ChatMessage message;    // roles system (only in front), user, assistant
+  int64_t unix_ms = 0;    // 0: not given
+  std::string client_id;  // the client's own name for it; "" when it has none
+};
+
+struct ImportOutcome {
+  SessionKey session;
+  uint64_t turns = 0;   // added
+  uint64_t tokens = 0;  // of them
+};
+
+struct ImportPlan {
+  std::vector<TurnCommit> commits;  // in order, each on the head of the one before
+  ImportOutcome outcome;
+};
+
+// A turn is the items up to and with an assistant's; what follows the last answer becomes a turn
+// without one, marked incomplete. `loaded` is the session as the log has it. kInvalid, `At` the
+// item as "items[3]": a role that can't stand there, an answer to nothing, another system prompt
+// than the session's.
+Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
+                              const LoadedSession& loaded, std::vector<ImportItem> items);
+
+}  // namespace tenuto
