@@ -1,0 +1,135 @@
+#include "recall/gate.h"
+
+#include <algorithm>
+
+namespace tenuto {
+namespace {
+
+class Gate {
+ public:
+  Gate(const Ranking& ranking, const GateSettings& settings) : ranking_(ranking), set_(settings) {}
+
+  GateResult Run() {
+    if (ranking_.hits.empty()) return result_;
+    result_.decision = RecallDecision::kGated;
+    for (const RecallHit& hit : ranking_.hits)
+      result_.verdicts.push_back({hit, Why(hit), false});
+    for (size_t i = 0; i < ranking_.hits.size(); ++i)
+      Admit(i);
+    std::sort(result_.injected.begin(), result_.injected.end());
+    if (!result_.injected.empty()) result_.decision = RecallDecision::kInjected;
+    return result_;
+  }
+
+ private:
+  RecallWhy Why(const RecallHit& hit) const {
+    const Cues& cues = ranking_.cues;
+    if (set_.force) return RecallWhy::kForced;
+    if (cues.chat) return RecallWhy::kSmallTalk;
+    if (hit.units == 0) {
+      if (!cues.question) return RecallWhy::kInheritedOnly;
+      if (!cues.anaphoric) return RecallWhy::kSmallTalk;
+    }
+    double limit = set_.log_expected_max;
+    if (cues.task) limit += set_.log_task;
+    if (hit.dated && hit.units > 1 && 2 * hit.units >= ranking_.own_units) limit += set_.log_dated;
+    if (hit.proper && hit.units > 1) limit += set_.log_proper;
+    if (hit.identifier) limit += set_.log_identifier;
+    if (ranking_.asked_before) limit += set_.log_asked_before;
+    if (cues.personal) limit += set_.log_personal;
+    if (hit.inherited > 0) limit += set_.log_inherited;
+    if (hit.log_expected > limit) return RecallWhy::kChance;
+    if (hit.info < ranking_.window_info) return RecallWhy::kInWindow;
+    if (hit.score < set_.share_of_best * ranking_.hits.front().score) {
+      return RecallWhy::kFarBelowBest;
+    }
+    return RecallWhy::kMatches;
+  }
+
+  bool Has(uint32_t turn) const {
+    return std::find(result_.injected.begin(), result_.injected.end(), turn) !=
+           result_.injected.end();
+  }
+
+  void Admit(size_t at) {
+    RecallVerdict& verdict = result_.verdicts[at];
+    if (verdict.why != RecallWhy::kMatches && verdict.why != RecallWhy::kForced) return;
+    if (Has(verdict.hit.turn)) {
+      verdict.injected = true;
+      return;
+    }
+    if (admitted_ >= set_.hits_max) {
+      verdict.why = RecallWhy::kOverLimit;
+      return;
+    }
+    if (result_.tokens + verdict.hit.tokens > set_.tokens_max) {
+      verdict.why = RecallWhy::kOverBudget;
+      return;
+    }
+    ++admitted_;
+    verdict.injected = true;
+    Put(verdict.hit.turn, verdict.hit.tokens);
+    // An old fact never goes in without the newest.
+    for (const uint32_t turn : ranking_.hits[at].with) {
+      if (!Has(turn)) Bring(turn);
+    }
+  }
+
+  void Put(uint32_t turn, uint32_t tokens) {
+    result_.injected.push_back(turn);
+    result_.tokens += tokens;
+  }
+
+  void Bring(uint32_t turn) {
+    for (RecallVerdict& verdict : result_.verdicts) {
+      if (verdict.hit.turn != turn) continue;
+      verdict.injected = true;
+      if (verdict.why != RecallWhy::kMatches) verdict.why = RecallWhy::kCorrection;
+      Put(turn, verdict.hit.tokens);
+      return;
+    }
+    RecallHit hit;
+    hit.turn = turn;
+    result_.verdicts.push_back({hit, RecallWhy::kCorrection, true});
+    Put(turn, 0);
+  }
+
+  const Ranking& ranking_;
+  const GateSettings& set_;
+  GateResult result_;
+  uint32_t admitted_ = 0;
+};
+
+}  // namespace
+
+std::string_view RecallWhyName(RecallWhy why) {
+  switch (why) {
+    case RecallWhy::kMatches:
+      return "matches";
+    case RecallWhy::kCorrection:
+      return "correction";
+    case RecallWhy::kForced:
+      return "forced";
+    case RecallWhy::kChance:
+      return "chance";
+    case RecallWhy::kSmallTalk:
+      return "small_talk";
+    case RecallWhy::kInheritedOnly:
+      return "inherited_only";
+    case RecallWhy::kInWindow:
+      return "in_window";
+    case RecallWhy::kFarBelowBest:
+      return "far_below_best";
+    case RecallWhy::kOverLimit:
+      return "over_limit";
+    case RecallWhy::kOverBudget:
+      return "over_budget";
+  }
+  return "unknown";
+}
+
+GateResult ApplyGate(const Ranking& ranking, const GateSettings& settings) {
+  return Gate(ranking, settings).Run();
+}
+
+}  // namespace tenuto

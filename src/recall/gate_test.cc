@@ -1,0 +1,155 @@
+#include "recall/gate.h"
+
+#include <gtest/gtest.h>
+
+#include <set>
+
+#include "recall/testing.h"
+
+namespace tenuto {
+namespace {
+
+RecallHit Hit(uint32_t turn, double log_expected, double score = 1.0) {
+  RecallHit hit;
+  hit.turn = turn;
+  hit.score = score;
+  hit.log_expected = log_expected;
+  hit.info = 10.0;
+  hit.units = 2;
+  hit.tokens = 100;
+  return hit;
+}
+
+using Turns = std::vector<uint32_t>;
+
+TEST(GateTest, OpensForWhatChanceDoesNotExplain) {
+  Ranking ranking;
+  ranking.hits = {Hit(9, -6.0), Hit(4, 0.5), Hit(2, -5.0)};
+  const GateResult result = ApplyGate(ranking, {});
+  EXPECT_EQ(result.decision, RecallDecision::kInjected);
+  EXPECT_EQ(result.injected, (Turns{2, 9}));  // in the order of time
+  EXPECT_EQ(result.verdicts[1].why, RecallWhy::kChance);
+  EXPECT_EQ(result.tokens, 200U);
+}
+
+TEST(GateTest, EmptyAndGatedDiffer) {
+  EXPECT_EQ(ApplyGate({}, {}).decision, RecallDecision::kEmpty);
+  Ranking ranking;
+  ranking.hits = {Hit(1, 3.0)};
+  EXPECT_EQ(ApplyGate(ranking, {}).decision, RecallDecision::kGated);
+}
+
+TEST(GateTest, SmallTalkOpensNothing) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -20.0)};
+  ranking.cues.chat = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kSmallTalk);
+}
+
+TEST(GateTest, InheritedWordsNeedAQuestion) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -20.0)};
+  ranking.hits[0].units = 0;
+  ranking.hits[0].inherited = 3;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kInheritedOnly);
+  ranking.cues.question = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kSmallTalk);
+  ranking.cues.anaphoric = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+}
+
+TEST(GateTest, TheWindowCompetes) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -20.0)};
+  ranking.window_info = 10.5;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kInWindow);
+}
+
+TEST(GateTest, WhatSpeaksForTheArchiveOpensItWider) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -1.9)};
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+  ranking.hits[0].proper = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.hits[0].proper = false;
+  ranking.cues.personal = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.cues.task = true;
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+  ranking.asked_before = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.hits[0].log_expected = 2.0;
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+  ranking.hits[0].dated = true;
+  ranking.own_units = 3;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+}
+
+TEST(GateTest, LimitsAndBudget) {
+  Ranking ranking;
+  for (uint32_t i = 1; i <= 8; ++i)
+    ranking.hits.push_back(Hit(i, -20.0));
+  GateSettings settings;
+  settings.hits_max = 3;
+  GateResult result = ApplyGate(ranking, settings);
+  EXPECT_EQ(result.injected, (Turns{1, 2, 3}));
+  EXPECT_EQ(result.verdicts[3].why, RecallWhy::kOverLimit);
+  settings.tokens_max = 250;
+  result = ApplyGate(ranking, settings);
+  EXPECT_EQ(result.injected, (Turns{1, 2}));
+  EXPECT_EQ(result.verdicts[2].why, RecallWhy::kOverBudget);
+  EXPECT_LE(result.tokens, 250U);
+}
+
+TEST(GateTest, FarBelowTheBestIsLeftOut) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -20.0, 10.0), Hit(2, -20.0, 1.0)};
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[1].why, RecallWhy::kFarBelowBest);
+}
+
+TEST(GateTest, TheNewestComesWithTheOld) {
+  Ranking ranking;
+  ranking.hits = {Hit(5, -20.0), Hit(7, 3.0)};
+  ranking.hits[0].with = {7, 9};
+  GateSettings settings;
+  settings.hits_max = 1;
+  const GateResult result = ApplyGate(ranking, settings);
+  EXPECT_EQ(result.injected, (Turns{5, 7, 9}));
+  EXPECT_EQ(result.verdicts[1].why, RecallWhy::kCorrection);
+  EXPECT_EQ(result.verdicts[2].hit.turn, 9U);
+}
+
+TEST(GateTest, Forced) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, 9.0), Hit(2, 9.0)};
+  ranking.cues.chat = true;
+  GateSettings settings;
+  settings.force = true;
+  settings.hits_max = 1;
+  EXPECT_EQ(ApplyGate(ranking, settings).injected, Turns{1});
+}
+
+TEST(GateTest, EveryReasonHasAName) {
+  std::set<std::string_view> names;
+  for (int why = 0; why <= static_cast<int>(RecallWhy::kOverBudget); ++why) {
+    names.insert(RecallWhyName(static_cast<RecallWhy>(why)));
+  }
+  EXPECT_EQ(names.size(), 10U);
+}
+
+TEST(GateTest, EndToEnd) {
+  TestArchive archive;
+  archive.Fill(100);
+  const uint32_t fact = archive.Say("Gudrun opens the garage with 4711.", "Saved.");
+  archive.Fill(100);
+  EXPECT_EQ(
+      ApplyGate(archive.Rank("What is the code with which Gudrun opens the garage?"), {}).injected,
+      Turns{fact});
+  // Words of two turns that have nothing to do with each other.
+  EXPECT_TRUE(
+      ApplyGate(archive.Rank("Which spring weather goes with garage music?"), {}).injected.empty());
+  EXPECT_TRUE(ApplyGate(archive.Rank("thanks!"), {}).injected.empty());
+}
+
+}  // namespace
+}  // namespace tenuto

@@ -1,0 +1,245 @@
+#include "recall/index.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+
+namespace tenuto {
+namespace {
+
+constexpr uint8_t kCountMax = 15;
+
+void Bump(uint8_t& count) {
+  if (count < kCountMax) ++count;
+}
+
+// The answer without its fenced blocks; those go to `tool`.
+std::string WithoutFences(std::string_view answer, std::string& tool) {
+  constexpr std::string_view kFence = "```";
+  std::string prose;
+  while (true) {
+    const size_t open = answer.find(kFence);
+    prose.append(answer.substr(0, open));
+    if (open == std::string_view::npos) return prose;
+    answer.remove_prefix(open + kFence.size());
+    const size_t close = std::min(answer.find(kFence), answer.size());
+    tool.append("\n").append(answer.substr(0, close));
+    answer.remove_prefix(std::min(close + kFence.size(), answer.size()));
+    prose += '\n';
+  }
+}
+
+}  // namespace
+
+// What a turn is made of, by passage.
+struct RecallIndex::Parts {
+  std::vector<std::map<TermKey, TermCounts>> terms;
+  std::vector<PassageInfo> passages;
+
+  void Need(size_t count) {
+    if (terms.size() < count) terms.resize(count);
+    if (passages.size() < count) passages.resize(count);
+  }
+
+  // `offset`: tokens of the turn before this text.
+  void Take(const Analysed& text, uint32_t offset, uint8_t TermCounts::*field) {
+    for (const Term& term : text.terms) {
+      const size_t at = (offset + term.position) / kPassageTokensMax;
+      Need(at + 1);
+      const bool asked = field == &TermCounts::user && term.asked;
+      Bump(terms[at][term.key].*(asked ? &TermCounts::asked : field));
+    }
+  }
+
+  // Lengths of [offset, offset + tokens) by passage.
+  void Measure(uint32_t offset, uint32_t tokens, uint16_t PassageInfo::*field) {
+    while (tokens > 0) {
+      const uint32_t at = offset / kPassageTokensMax;
+      const uint32_t here = std::min(tokens, kPassageTokensMax - offset % kPassageTokensMax);
+      Need(at + 1);
+      passages[at].*field = static_cast<uint16_t>(passages[at].*field + here);
+      offset += here;
+      tokens -= here;
+    }
+  }
+};
+
+void RecallIndex::Add(Analyser& analyser, const ArchivedTurn& turn) {
+  TENUTO_CHECK(turns_.empty() || turn.turn > turns_.back().turn);
+  AnalyseOptions options;
+  options.now = turn.time;
+  options.fallback = MainLanguage();
+  std::string tool_text(turn.tool);
+  const std::string prose = WithoutFences(turn.answer, tool_text);
+  const Analysed user = analyser.Analyse(turn.user, options);
+  const Analysed answer = analyser.Analyse(prose, options);
+  const Analysed tool = analyser.Analyse(tool_text, options);
+  const Analysed name = analyser.Analyse(turn.name, options);
+
+  Parts parts;
+  parts.Need(1);
+  parts.Take(user, 0, &TermCounts::user);
+  parts.Take(name, 0, &TermCounts::user);
+  Bump(parts.terms[0][StampTerm(turn.time).key].user);
+  parts.Take(answer, user.tokens, &TermCounts::answer);
+  parts.Take(tool, 0, &TermCounts::tool);
+  parts.Measure(0, user.tokens, &PassageInfo::user_tokens);
+  parts.Measure(user.tokens, answer.tokens, &PassageInfo::answer_tokens);
+
+  TurnInfo info;
+  info.turn = turn.turn;
+  info.time = turn.time;
+  info.tokens = user.tokens + answer.tokens + tool.tokens;
+  info.first_passage = static_cast<uint32_t>(passages_.size());
+  info.user_digest = DigestOf(user);
+  if (user.sentences > 0 && user.asking == user.sentences) info.flags |= TurnInfo::kBareQuestion;
+  if (user.has_number) info.flags |= TurnInfo::kHasNumber;
+  if (Corrects(user.folded)) info.flags |= TurnInfo::kCorrects;
+  if (user.tokens <= kShortTokens) info.flags |= TurnInfo::kShort;
+  const auto turn_at = static_cast<uint32_t>(turns_.size());
+  turns_.push_back(info);
+  if (!turn.recalled.empty()) {
+    recalled_[turn_at].assign(turn.recalled.begin(), turn.recalled.end());
+  }
+  ++languages_[static_cast<size_t>(user.language)];
+  for (size_t i = 0; i < parts.terms.size(); ++i) {
+    parts.passages[i].turn_at = turn_at;
+    passages_.push_back(parts.passages[i]);
+    AddPostings(parts.terms[i], info.first_passage + static_cast<uint32_t>(i));
+  }
+  Count(turns_.back(), 1);
+}
+
+// Adds or takes away what the turn is to the statistics.
+void RecallIndex::Count(const TurnInfo& turn, int32_t sign) {
+  turns_live_ += static_cast<uint32_t>(sign);
+  const auto turn_at = static_cast<uint32_t>(&turn - turns_.data());
+  for (size_t i = turn.first_passage; i < passages_.size() && passages_[i].turn_at == turn_at;
+       ++i) {
+    const PassageInfo& passage = passages_[i];
+    if (passage.user_tokens + passage.answer_tokens == 0 && i > turn.first_passage) continue;
+    passages_live_ += static_cast<uint32_t>(sign);
+    if (passage.user_tokens > 0) lengths_[passage.user_tokens] += static_cast<uint32_t>(sign);
+    user_tokens_ += static_cast<uint64_t>(int64_t{sign} * passage.user_tokens);
+    answer_tokens_ += static_cast<uint64_t>(int64_t{sign} * passage.answer_tokens);
+  }
+}
+
+void RecallIndex::AddPostings(const std::map<TermKey, TermCounts>& terms, uint32_t passage) {
+  for (const auto& [key, counts] : terms)
+    Append(postings_[key], passage, counts);
+}
+
+void RecallIndex::Append(Postings& postings, uint32_t passage, TermCounts counts) {
+  const uint64_t delta = postings.all == 0 ? passage + 1 : passage - postings.last_passage;
+  constexpr std::array<std::pair<TermCounts, PostingForm>, 6> kForms = {{
+      {{1, 0, 0, 0}, PostingForm::kUser},
+      {{0, 0, 1, 0}, PostingForm::kAnswer},
+      {{0, 1, 0, 0}, PostingForm::kAsked},
+      {{0, 0, 0, 1}, PostingForm::kTool},
+      {{1, 0, 1, 0}, PostingForm::kUserAnswer},
+      {{0, 1, 1, 0}, PostingForm::kAskedAnswer},
+  }};
+  const auto* form = std::find_if(kForms.begin(), kForms.end(),
+                                  [&](const auto& one) { return one.first == counts; });
+  if (form != kForms.end()) {
+    PutVarint(postings.bytes, delta << 3 | static_cast<uint64_t>(form->second));
+  } else {
+    PutVarint(postings.bytes, delta << 3 | static_cast<uint64_t>(PostingForm::kCounts));
+    PutVarint(postings.bytes, static_cast<uint64_t>(counts.user | counts.asked << 4 |
+                                                    counts.answer << 8 | counts.tool << 12));
+  }
+  postings.last_passage = passage;
+  ++postings.all;
+  if (counts.user + counts.asked + counts.answer > 0) ++postings.df;
+  if (counts.user + counts.asked > 0) ++postings.df_user;
+}
+
+uint32_t RecallIndex::DigestOf(const Analysed& user) {
+  std::vector<TermKey> keys;
+  keys.reserve(user.terms.size());
+  for (const Term& term : user.terms)
+    keys.push_back(term.key);
+  std::sort(keys.begin(), keys.end());
+  keys.erase(std::unique(keys.begin(), keys.end()), keys.end());
+  uint64_t digest = 0x9e3779b97f4a7c15u;
+  for (const TermKey key : keys)
+    digest = (digest ^ key) * 0x100000001b3u;
+  return static_cast<uint32_t>(digest ^ (digest >> 32));
+}
+
+bool RecallIndex::Remove(uint32_t turn) {
+  const int64_t at = TurnAt(turn);
+  if (at < 0) return false;
+  const auto turn_at = static_cast<uint32_t>(at);
+  TurnInfo& info = turns_[turn_at];
+  Count(info, -1);
+  for (auto entry = postings_.begin(); entry != postings_.end();) {
+    Postings kept;
+    ForEach(entry->second, [&](uint32_t passage, TermCounts counts) {
+      if (passages_[passage].turn_at != turn_at) Append(kept, passage, counts);
+    });
+    if (kept.all == 0) {
+      entry = postings_.erase(entry);
+      continue;
+    }
+    if (kept.all != entry->second.all) entry->second = std::move(kept);
+    ++entry;
+  }
+  for (size_t i = info.first_passage; i < passages_.size() && passages_[i].turn_at == turn_at;
+       ++i) {
+    passages_[i].user_tokens = 0;
+    passages_[i].answer_tokens = 0;
+  }
+  recalled_.erase(turn_at);
+  const TurnInfo gone = info;
+  info = TurnInfo();
+  info.turn = gone.turn;  // numbers stay ascending
+  info.first_passage = gone.first_passage;
+  info.flags = TurnInfo::kRemoved;
+  return true;
+}
+
+std::span<const uint32_t> RecallIndex::RecalledBy(uint32_t turn_at) const {
+  const auto found = recalled_.find(turn_at);
+  return found == recalled_.end() ? std::span<const uint32_t>() : found->second;
+}
+
+int64_t RecallIndex::TurnAt(uint32_t turn) const {
+  const auto found =
+      std::lower_bound(turns_.begin(), turns_.end(), turn,
+                       [](const TurnInfo& info, uint32_t wanted) { return info.turn < wanted; });
+  if (found == turns_.end() || found->turn != turn || found->Is(TurnInfo::kRemoved)) return -1;
+  return found - turns_.begin();
+}
+
+const Postings* RecallIndex::Find(TermKey key) const {
+  const auto found = postings_.find(key);
+  return found == postings_.end() ? nullptr : &found->second;
+}
+
+Language RecallIndex::MainLanguage() const {
+  const auto best = std::max_element(languages_.begin() + 1, languages_.end());
+  return *best == 0 ? Language::kUnknown : static_cast<Language>(best - languages_.begin());
+}
+
+uint32_t RecallIndex::MedianUserTokens() const {
+  uint64_t live = 0;
+  for (const uint32_t count : lengths_)
+    live += count;
+  uint64_t seen = 0;
+  for (size_t tokens = 0; tokens < lengths_.size(); ++tokens) {
+    seen += lengths_[tokens];
+    if (seen > 0 && seen * 2 >= live) return static_cast<uint32_t>(tokens);
+  }
+  return 0;
+}
+
+double RecallIndex::AverageTokens(double answer_weight) const {
+  if (passages_live_ == 0) return 1.0;
+  const double tokens =
+      static_cast<double>(user_tokens_) + answer_weight * static_cast<double>(answer_tokens_);
+  return std::max(1.0, tokens / passages_live_);
+}
+
+}  // namespace tenuto

@@ -1,0 +1,189 @@
+// The index of one session's turns: for each term the passages that hold it, and how often in which
+// part. Statistics are those of this session alone (INV-4). It holds no text, only hashes of terms.
+//
+// A plain value: no threads, no I/O. Thread-compatible. What it becomes depends on the turns added
+// and their order, nothing else; it is derived from the log and may be dropped at any moment
+// (INV-1). docs/formats/recall_index.md has the bytes.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <span>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/result.h"
+#include "recall/text.h"
+#include "recall/varint.h"
+
+namespace tenuto {
+
+inline constexpr uint16_t kRecallIndexVersion = 1;
+inline constexpr uint32_t kPassageTokensMax = 200;
+
+// A turn as the index takes it in. `turn` is a number that the session gives, ascending in the
+// order of adding; branches of one session share an index and differ in which turns are asked for.
+struct ArchivedTurn {
+  uint32_t turn = 0;
+  Moment time;
+  std::string_view user;
+  std::string_view answer;  // fenced blocks in it count as tool output
+  std::string_view tool;
+  std::string_view name;               // of the message
+  std::span<const uint32_t> recalled;  // turns that recall put into this turn's prompt
+};
+
+struct TurnInfo {
+  enum Flag : uint8_t {
+    kBareQuestion = 1,  // the user only asks
+    kHasNumber = 2,     // the user names a number that is no day
+    kCorrects = 4,      // the user takes something back
+    kShort = 8,         // at most kShortTokens by the user
+    kRemoved = 16,
+  };
+  uint32_t turn = 0;
+  Moment time;
+  uint32_t tokens = 0;  // words and characters of user and answer, tool output included
+  uint32_t first_passage = 0;
+  uint32_t user_digest = 0;  // of the user's terms: equal for near-duplicates
+  uint8_t flags = 0;
+  bool Is(Flag flag) const { return (flags & flag) != 0; }
+};
+inline constexpr uint32_t kShortTokens = 16;
+
+struct PassageInfo {
+  uint32_t turn_at = 0;  // index into turns()
+  uint16_t user_tokens = 0;
+  uint16_t answer_tokens = 0;
+};
+
+// How often a term is in the parts of a passage; each at most 15.
+struct TermCounts {
+  uint8_t user = 0;   // in what the user states
+  uint8_t asked = 0;  // in what the user asks
+  uint8_t answer = 0;
+  uint8_t tool = 0;
+  bool operator==(const TermCounts&) const = default;
+};
+
+struct Postings {
+  std::string bytes;          // passage and counts, delta and variable length
+  uint32_t last_passage = 0;  // of the last entry; entries count from 1 in their first delta
+  uint32_t all = 0;           // entries
+  uint32_t df = 0;            // entries outside of tool output
+  uint32_t df_user = 0;       // entries with the user's words
+};
+
+class RecallIndex {
+ public:
+  // REQUIRES: turn.turn is greater than that of every turn before.
+  void Add(Analyser& analyser, const ArchivedTurn& turn);
+  // Everything derived from the turn goes. False: it is not here. Costs a walk over the index.
+  bool Remove(uint32_t turn);
+
+  const std::vector<TurnInfo>& turns() const { return turns_; }
+  const std::vector<PassageInfo>& passages() const { return passages_; }
+  std::span<const uint32_t> RecalledBy(uint32_t turn_at) const;
+  // Index into turns(), or -1.
+  int64_t TurnAt(uint32_t turn) const;
+  const Postings* Find(TermKey key) const;
+  size_t terms() const { return postings_.size(); }
+  Language MainLanguage() const;
+  // Passages and turns that count for statistics.
+  uint32_t passages_live() const { return passages_live_; }
+  uint32_t turns_live() const { return turns_live_; }
+  uint32_t MedianUserTokens() const;
+  double AverageTokens(double answer_weight) const;
+
+  // Calls fn(passage, counts) in the order of passages.
+  template <typename Fn>
+  static void ForEach(const Postings& postings, Fn fn);
+
+  std::vector<std::byte> Encode() const;
+  // kCorrupt: any damage; kInvalid: written by another version. Both mean: rebuild from the log.
+  static Result<RecallIndex> Decode(std::span<const std::byte> bytes);
+
+  // TurnInfo::user_digest of a text of the user.
+  static uint32_t DigestOf(const Analysed& user);
+
+ private:
+  friend class IndexReader;
+  struct Parts;
+
+  void AddPostings(const std::map<TermKey, TermCounts>& terms, uint32_t passage);
+  void Count(const TurnInfo& turn, int32_t sign);
+  static void Append(Postings& postings, uint32_t passage, TermCounts counts);
+
+  std::vector<TurnInfo> turns_;
+  std::vector<PassageInfo> passages_;
+  std::unordered_map<TermKey, Postings> postings_;
+  std::map<uint32_t, std::vector<uint32_t>> recalled_;  // by index into turns_
+  std::array<uint32_t, kLanguages> languages_{};
+  uint32_t passages_live_ = 0;
+  uint32_t turns_live_ = 0;
+  std::array<uint32_t, kPassageTokensMax + 1> lengths_{};  // passages by tokens of the user
+  uint64_t user_tokens_ = 0;
+  uint64_t answer_tokens_ = 0;
+};
+
+// An entry is (delta * 8 + form) and, for form 7, the four counts in 16 bits.
+enum class PostingForm : uint8_t {
+  kUser,
+  kAnswer,
+  kAsked,
+  kTool,
+  kUserAnswer,
+  kAskedAnswer,
+  kCounts = 7
+};
+
+// False: no form that an index writes.
+inline bool CountsOf(uint64_t form, VarintReader& reader, TermCounts& counts) {
+  switch (static_cast<PostingForm>(form)) {
+    case PostingForm::kUser:
+      counts = {1, 0, 0, 0};
+      return true;
+    case PostingForm::kAnswer:
+      counts = {0, 0, 1, 0};
+      return true;
+    case PostingForm::kAsked:
+      counts = {0, 1, 0, 0};
+      return true;
+    case PostingForm::kTool:
+      counts = {0, 0, 0, 1};
+      return true;
+    case PostingForm::kUserAnswer:
+      counts = {1, 0, 1, 0};
+      return true;
+    case PostingForm::kAskedAnswer:
+      counts = {0, 1, 1, 0};
+      return true;
+    case PostingForm::kCounts: {
+      const uint64_t packed = reader.NextUpTo(0xFFFF);
+      counts = {static_cast<uint8_t>(packed & 15), static_cast<uint8_t>((packed >> 4) & 15),
+                static_cast<uint8_t>((packed >> 8) & 15),
+                static_cast<uint8_t>((packed >> 12) & 15)};
+      return packed != 0;
+    }
+  }
+  return false;
+}
+
+template <typename Fn>
+void RecallIndex::ForEach(const Postings& postings, Fn fn) {
+  VarintReader reader(postings.bytes);
+  uint32_t next = 0;  // one past the passage before
+  TermCounts counts;
+  for (uint32_t i = 0; i < postings.all; ++i) {
+    const uint64_t entry = reader.Next();
+    next += static_cast<uint32_t>(entry >> 3);
+    if (!CountsOf(entry & 7, reader, counts)) return;
+    fn(next - 1, counts);
+  }
+}
+
+}  // namespace tenuto

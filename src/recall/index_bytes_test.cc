@@ -1,0 +1,146 @@
+#include <gtest/gtest.h>
+
+#include "crypto/hash.h"
+#include "format/bytes.h"
+#include "recall/testing.h"
+
+namespace tenuto {
+namespace {
+
+constexpr size_t kHeaderBytes = 32;
+constexpr size_t kDigestBytes = 32;
+
+TestArchive Sample() {
+  TestArchive archive;
+  archive.Say("Gudrun opens the garage with 4711.", "Saved.");
+  archive.Fill(40);
+  archive.Say("What opens the garage?", "With 4711.\n```\nlog garage\n```", {1});
+  archive.index.Remove(5);
+  return archive;
+}
+
+// Makes the checksum fit again after a change.
+void Reseal(std::vector<std::byte>& bytes) {
+  const std::span<std::byte> all(bytes);
+  PutLe<uint64_t>(all, 16, bytes.size() - kHeaderBytes - kDigestBytes);
+  const Digest256 digest =
+      Sha256Of(std::span<const std::byte>(bytes).first(bytes.size() - kDigestBytes));
+  PutBytes(all, bytes.size() - kDigestBytes, digest.bytes);
+}
+
+TEST(IndexBytesTest, AnEmptyIndexIsAsDocumented) {
+  const auto bytes = RecallIndex().Encode();
+  EXPECT_EQ(bytes.size(), 77U);
+  EXPECT_TRUE(AllZero(std::span(bytes).subspan(kHeaderBytes, 13)));
+  EXPECT_TRUE(RecallIndex::Decode(bytes).ok());
+}
+
+TEST(IndexBytesTest, WhatIsReadIsWhatWasWritten) {
+  TestArchive archive = Sample();
+  const auto bytes = archive.index.Encode();
+  auto read = RecallIndex::Decode(bytes);
+  ASSERT_TRUE(read.ok()) << read.error().message();
+  EXPECT_EQ(read->Encode(), bytes);
+  EXPECT_EQ(read->turns_live(), archive.index.turns_live());
+  EXPECT_EQ(read->passages_live(), archive.index.passages_live());
+  EXPECT_EQ(read->MedianUserTokens(), archive.index.MedianUserTokens());
+  EXPECT_EQ(read->RecalledBy(41).size(), 1U);
+  const Ranking before = archive.Rank("what opens the garage of Gudrun?");
+  archive.index = std::move(*read);
+  const Ranking after = archive.Rank("what opens the garage of Gudrun?");
+  ASSERT_EQ(TurnsOf(before), TurnsOf(after));
+  for (size_t i = 0; i < before.hits.size(); ++i) {
+    EXPECT_EQ(before.hits[i].score, after.hits[i].score);
+  }
+}
+
+TEST(IndexBytesTest, AReadIndexGoesOnGrowing) {
+  TestArchive archive = Sample();
+  auto read = RecallIndex::Decode(archive.index.Encode());
+  ASSERT_TRUE(read.ok());
+  TestArchive copy;
+  copy.index = std::move(*read);
+  copy.turns = archive.turns;
+  archive.Say("A garnet in the garage.");
+  copy.Say("A garnet in the garage.");
+  EXPECT_EQ(archive.index.Encode(), copy.index.Encode());
+}
+
+TEST(IndexBytesTest, EveryFlippedByteIsNoticed) {
+  const auto bytes = Sample().index.Encode();
+  for (size_t at = 0; at < bytes.size(); at += at < 64 ? 1 : 37) {
+    auto damaged = bytes;
+    damaged[at] ^= std::byte{0x10};
+    EXPECT_FALSE(RecallIndex::Decode(damaged).ok()) << at;
+  }
+}
+
+TEST(IndexBytesTest, EveryCutIsNoticed) {
+  const auto bytes = Sample().index.Encode();
+  for (size_t size = 0; size < bytes.size(); size += 11) {
+    EXPECT_FALSE(RecallIndex::Decode(std::span(bytes).first(size)).ok()) << size;
+  }
+}
+
+TEST(IndexBytesTest, AnotherVersionIsRefusedAsOne) {
+  auto bytes = Sample().index.Encode();
+  PutLe<uint16_t>(std::span(bytes), 8, kRecallIndexVersion + 1);
+  Reseal(bytes);
+  const auto read = RecallIndex::Decode(bytes);
+  ASSERT_FALSE(read.ok());
+  EXPECT_EQ(read.error().code(), Code::kInvalid);
+}
+
+// Bytes that fit their checksum and are wrong all the same: a reader must not trust them.
+TEST(IndexBytesTest, ResealedDamageNeverCrashes) {
+  const auto bytes = Sample().index.Encode();
+  size_t refused = 0;
+  for (size_t at = kHeaderBytes; at + kDigestBytes < bytes.size(); ++at) {
+    for (const unsigned flip : {0x80u, 0x01u, 0xFFu}) {
+      auto damaged = bytes;
+      damaged[at] ^= static_cast<std::byte>(flip);
+      Reseal(damaged);
+      const auto read = RecallIndex::Decode(damaged);
+      if (read.ok()) {
+        EXPECT_LE(read->turns_live(), 42U);
+      } else {
+        ++refused;
+        EXPECT_EQ(read.error().code(), Code::kCorrupt);
+      }
+    }
+  }
+  EXPECT_GT(refused, bytes.size() / 10);
+}
+
+// Talk of words that come back, and now and then a new one.
+TEST(IndexBytesTest, HalfTheTextAtMost) {
+  TestArchive archive;
+  uint64_t state = 7;
+  const auto word = [&state] {
+    state = state * 6364136223846793005u + 1442695040888963407u;
+    const uint64_t draw = state >> 40;
+    const uint64_t rank = draw % 50 == 0 ? draw % 100000 : draw % 700;
+    std::string text = "w";
+    for (uint64_t left = rank + 30; left > 0; left /= 11) {
+      text += static_cast<char>('a' + left % 11);
+      text += "eiou"[left % 4];
+    }
+    return text;
+  };
+  for (int turn = 0; turn < 1000; ++turn) {
+    std::string user = "I think that the";
+    std::string answer = "You could also have a";
+    for (int i = 0; i < 12; ++i)
+      user += " " + word() + " in";
+    for (int i = 0; i < 25; ++i)
+      answer += " " + word() + " of the";
+    archive.Say(user, answer);
+  }
+  const double share =
+      static_cast<double>(archive.index.Encode().size()) / static_cast<double>(archive.text_bytes);
+  EXPECT_LT(share, 0.5);
+  EXPECT_GT(share, 0.05);
+}
+
+}  // namespace
+}  // namespace tenuto

@@ -1,0 +1,483 @@
+#include "recall/scorer.h"
+
+#include <algorithm>
+#include <cmath>
+#include <map>
+#include <unordered_map>
+
+#include "base/check.h"
+#include "recall/chance.h"
+
+namespace tenuto {
+namespace {
+
+constexpr size_t kPoolMax = 200;            // turns that are looked at closely
+constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
+constexpr uint32_t kVeryShortTokens = 12;
+constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
+constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
+constexpr double kSingleShare = 0.6;    // one Han character says less than a word
+constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
+
+bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), turn,
+      [](uint32_t wanted, const TurnRange& range) { return wanted < range.begin; });
+  return after != ranges.begin() && turn < std::prev(after)->end;
+}
+
+struct Pooled {
+  uint32_t turn_at = 0;
+  uint32_t passage = 0;  // its best one
+  double score = 0.0;
+  uint32_t user = 0;
+  uint32_t any = 0;
+  bool source = false;
+  uint32_t via_user = 0;  // terms of the answer made from recall that points here
+  uint32_t via_any = 0;
+};
+
+}  // namespace
+
+// One call of Rank.
+class RankRun {
+ public:
+  RankRun(RecallScorer& scorer, const RecallIndex& index, const Query& query,
+          const RecallScope& scope)
+      : scorer_(scorer), index_(index), query_(query), scope_(scope), set_(scorer.settings_) {
+    answer_weight_ = query.cues.asks_assistant ? 1.0 : set_.answer;
+    asked_weight_ = query.cues.asks_assistant ? 1.0 : set_.asked;
+    for (size_t i = 0; i < query.terms.size(); ++i)
+      by_position_.push_back(i);
+    std::sort(by_position_.begin(), by_position_.end(), [&](size_t a, size_t b) {
+      return query.terms[a].position < query.terms[b].position;
+    });
+  }
+
+  Ranking Run(size_t hits_max) {
+    Score();
+    Ranking ranking;
+    ranking.own_units = query_.own_units;
+    ranking.own_known = query_.own_known;
+    ranking.cues = query_.cues;
+    Pool(ranking);
+    Judge();
+    ranking.asked_before = FollowSources();
+    Order();
+    Diversify();
+    Emit(hits_max, ranking);
+    for (const uint32_t passage : scorer_.touched_)
+      scorer_.cells_[passage] = {};
+    scorer_.touched_.clear();
+    return ranking;
+  }
+
+ private:
+  void Score() {
+    auto& cells = scorer_.cells_;
+    if (cells.size() < index_.passages().size()) cells.resize(index_.passages().size());
+    const double average = index_.AverageTokens(answer_weight_);
+    const double b = index_.MedianUserTokens() >= kLongMedianTokens ? set_.b_long : set_.b;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      const QueryTerm& term = query_.terms[i];
+      const auto bit = uint32_t{1} << i;
+      const double weight = term.weight * term.idf * (set_.k1 + 1.0);
+      RecallIndex::ForEach(*term.postings, [&](uint32_t passage, TermCounts counts) {
+        const PassageInfo& info = index_.passages()[passage];
+        const double tf = counts.user + asked_weight_ * counts.asked +
+                          answer_weight_ * counts.answer + set_.tool * counts.tool;
+        const double tokens = info.user_tokens + answer_weight_ * info.answer_tokens;
+        const double norm = set_.k1 * (1.0 - b + b * tokens / average);
+        auto& cell = cells[passage];
+        if (cell.any == 0) scorer_.touched_.push_back(passage);
+        cell.score += static_cast<float>(weight * tf / (tf + norm));
+        cell.any |= bit;
+        if (counts.user + counts.asked > 0) cell.user |= bit;
+      });
+    }
+  }
+
+  // The best turns among the candidates, and what the window has.
+  void Pool(Ranking& ranking) {
+    std::unordered_map<uint32_t, Pooled> by_turn;
+    std::vector<std::pair<float, uint32_t>> order;
+    for (const uint32_t passage : scorer_.touched_) {
+      const auto& cell = scorer_.cells_[passage];
+      const uint32_t turn = index_.turns()[index_.passages()[passage].turn_at].turn;
+      if (InRanges(scope_.candidates, turn)) {
+        order.emplace_back(cell.score, passage);
+      } else if (InRanges(scope_.window, turn)) {
+        ranking.window_info = std::max(ranking.window_info, InfoOf(cell.user, cell.any).info);
+      }
+    }
+    const auto better = [](const auto& a, const auto& b) {
+      return a.first != b.first ? a.first > b.first : a.second > b.second;
+    };
+    if (order.size() > kPoolMax) {
+      std::nth_element(order.begin(), order.begin() + kPoolMax, order.end(), better);
+      order.resize(kPoolMax);
+    }
+    for (const auto& [score, passage] : order) {
+      const auto& cell = scorer_.cells_[passage];
+      const uint32_t turn_at = index_.passages()[passage].turn_at;
+      Pooled& turn = by_turn[turn_at];
+      turn.turn_at = turn_at;
+      if (score > turn.score) {
+        turn.score = score;
+        turn.passage = passage;
+      }
+      turn.user |= cell.user;
+      turn.any |= cell.any;
+    }
+    for (const auto& [turn_at, turn] : by_turn)
+      pool_.push_back(turn);
+    std::sort(pool_.begin(), pool_.end(),
+              [](const Pooled& a, const Pooled& b) { return a.turn_at < b.turn_at; });
+  }
+
+  // Factors that no single term has.
+  void Judge() {
+    if (index_.MedianUserTokens() <= kVeryShortTokens) Smooth();
+    const double all = std::max(1u, query_.own_units + query_.inherited_units);
+    uint32_t names = 0;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      if (query_.terms[i].named) names |= uint32_t{1} << i;
+    }
+    for (Pooled& turn : pool_) {
+      const TurnInfo& info = index_.turns()[turn.turn_at];
+      const bool asks = query_.cues.asks_assistant;
+      if (info.Is(TurnInfo::kBareQuestion) && !asks) turn.score *= set_.bare_question;
+      if (query_.cues.wants_number && info.Is(TurnInfo::kHasNumber)) turn.score *= set_.number;
+      if (names != 0) {
+        const double has = __builtin_popcount(turn.any & names);
+        turn.score *= set_.other_name + (1.0 - set_.other_name) * has / __builtin_popcount(names);
+      }
+      const Info found = InfoOf(turn.user, turn.any);
+      turn.score *= 1.0 + set_.coverage * (found.units + found.inherited) / all;
+    }
+  }
+
+  void Smooth() {
+    std::vector<double> scores(pool_.size());
+    for (size_t i = 0; i < pool_.size(); ++i) {
+      scores[i] = pool_[i].score;
+      if (i > 0 && pool_[i - 1].turn_at + 1 == pool_[i].turn_at) {
+        scores[i] += set_.smoothing * pool_[i - 1].score;
+      }
+      if (i + 1 < pool_.size() && pool_[i].turn_at + 1 == pool_[i + 1].turn_at) {
+        scores[i] += set_.smoothing * pool_[i + 1].score;
+      }
+    }
+    for (size_t i = 0; i < pool_.size(); ++i)
+      pool_[i].score = scores[i];
+  }
+
+  // An answer that was made from recall stands for the turns it came from.
+  // Returns whether the same question was asked before.
+  bool FollowSources() {
+    std::map<uint32_t, Pooled> added;
+    bool asked_before = false;
+    for (Pooled& turn : pool_) {
+      const TurnInfo& info = index_.turns()[turn.turn_at];
+      if (!info.Is(TurnInfo::kBareQuestion)) continue;
+      const auto sources = index_.RecalledBy(turn.turn_at);
+      const bool same = info.user_digest == query_.digest;  // the same question, asked before
+      asked_before = asked_before || same;
+      const double score = turn.score;
+      if (same || !sources.empty()) turn.score *= kAskedBefore;
+      for (const uint32_t number : sources) {
+        const int64_t at = index_.TurnAt(number);
+        if (at < 0 || !InRanges(scope_.candidates, number)) continue;
+        Pooled source = turn;
+        source.turn_at = static_cast<uint32_t>(at);
+        source.source = true;
+        source.score = query_.cues.asks_assistant ? score : score / set_.bare_question;
+        source.via_user = turn.user;
+        source.via_any = turn.any;
+        Pooled& kept = added.try_emplace(source.turn_at, source).first->second;
+        if (kept.score < source.score) kept = source;
+      }
+    }
+    for (Pooled& turn : pool_) {
+      const auto found = added.find(turn.turn_at);
+      if (found == added.end()) continue;
+      turn.score = std::max(turn.score, found->second.score);
+      turn.via_user = found->second.via_user;
+      turn.via_any = found->second.via_any;
+      added.erase(found);
+    }
+    for (const auto& [at, turn] : added)
+      pool_.push_back(turn);
+    return asked_before;
+  }
+
+  void Order() {
+    std::sort(pool_.begin(), pool_.end(), [](const Pooled& a, const Pooled& b) {
+      return a.score != b.score ? a.score > b.score : a.turn_at > b.turn_at;
+    });
+  }
+
+  // The tenth turn that says the same words again is worth less than the first that says others.
+  void Diversify() {
+    std::unordered_map<uint32_t, uint32_t> seen;
+    for (Pooled& turn : pool_)
+      turn.score *= std::pow(set_.same_again, seen[turn.any]++);
+    Order();
+  }
+
+  struct Info {
+    double info = 0.0;
+    uint32_t units = 0;
+    uint32_t inherited = 0;
+    double strong_info = 0.0;
+    uint32_t strong = 0;  // the terms that counted, stand in the user's words and are not common
+  };
+
+  struct Matched {
+    double info = 0.0;
+    uint32_t bit = 0;  // 0: not in the user's words
+  };
+
+  // The matched terms of one unit.
+  struct Unit {
+    double whole = 0.0;  // the best word, identifier, number or day
+    uint32_t whole_bit = 0;
+    std::vector<double> parts;
+    double single = 0.0;
+    bool inherited = false;
+    uint32_t next_pair = 0;  // pairs before this position overlap with one that counted
+    double pairs = 0.0;
+    uint32_t pair_count = 0;
+  };
+
+  // What the matched terms say together. Terms of one unit come and go together, so they don't
+  // count like terms of several.
+  Info InfoOf(uint32_t user, uint32_t any) const {
+    Info found;
+    std::map<uint32_t, Unit> units;
+    for (const size_t i : by_position_) {
+      const auto bit = uint32_t{1} << i;
+      if ((any & bit) == 0) continue;
+      const QueryTerm& term = query_.terms[i];
+      if (term.sort == TermSort::kStamp) continue;
+      const double info = (user & bit) != 0 ? term.info_user : 0.5 * term.info_any;
+      Unit& unit = units[term.unit];
+      unit.inherited = term.inherited;
+      AddTerm(term, info, (user & bit), unit, found);
+    }
+    for (auto& [key, unit] : units)
+      Close(unit, found);
+    return found;
+  }
+
+  // `bit`: 0 when the term is not in the user's words.
+  static void AddTerm(const QueryTerm& term, double info, uint32_t bit, Unit& unit, Info& found) {
+    switch (term.sort) {
+      case TermSort::kPart:
+        unit.parts.push_back(info);
+        return;
+      case TermSort::kSingle:
+        unit.single = std::max(unit.single, kSingleShare * info);
+        return;
+      case TermSort::kPair:
+      case TermSort::kRunWord:
+        AddToRun(term, {info, bit}, unit, found);
+        return;
+      default:
+        if (info > unit.whole) {
+          unit.whole = info;
+          unit.whole_bit = bit;
+        }
+    }
+  }
+
+  static void AddToRun(const QueryTerm& term, Matched matched, Unit& unit, Info& found) {
+    constexpr double kOverlap = 0.3;
+    const uint32_t length = term.sort == TermSort::kPair ? 2 : 1;
+    if (unit.pair_count > 0 && term.position < unit.next_pair) {
+      unit.pairs += std::min(kOverlap * matched.info, term.info_after[0]);
+      return;
+    }
+    const bool touches = unit.pair_count > 0 && term.position == unit.next_pair;
+    unit.next_pair = term.position + length;
+    if (touches) {  // perhaps the rest of the same word
+      unit.pairs += std::min(matched.info, term.info_after[length - 1]);
+      return;
+    }
+    unit.pairs += matched.info;
+    ++unit.pair_count;
+    Strong(matched.info, matched.bit, found);
+  }
+
+  static void Strong(double info, uint32_t bit, Info& found) {
+    constexpr double kStrong = 2.0;
+    if (bit == 0 || info < kStrong) return;
+    found.strong |= bit;
+    found.strong_info += info;
+  }
+
+  static void Close(Unit& unit, Info& found) {
+    uint32_t count = 1;
+    if (unit.whole > 0.0) {
+      found.info += unit.whole;
+      Strong(unit.whole, unit.whole_bit, found);
+    } else if (unit.pair_count > 0) {
+      found.info += unit.pairs;
+      count = unit.pair_count;
+    } else {
+      std::sort(unit.parts.rbegin(), unit.parts.rend());
+      double share = 1.0;
+      for (const double part : unit.parts) {
+        found.info += share * part;
+        share *= 0.5;
+      }
+      if (unit.parts.empty()) found.info += unit.single;
+    }
+    (unit.inherited ? found.inherited : found.units) += count;
+  }
+
+  // Episodes that have all of these terms in the user's words.
+  uint32_t Episodes(uint32_t mask) const {
+    std::vector<uint32_t> at;
+    for (const uint32_t passage : scorer_.touched_) {
+      if ((scorer_.cells_[passage].user & mask) == mask) {
+        at.push_back(index_.passages()[passage].turn_at);
+      }
+    }
+    std::sort(at.begin(), at.end());
+    uint32_t episodes = 0;
+    uint32_t last = 0;
+    for (const uint32_t turn_at : at) {
+      if (episodes == 0 || turn_at - last > kClusterTurns) ++episodes;
+      last = turn_at;
+    }
+    return episodes;
+  }
+
+  void Chance(const Pooled& turn, bool close, RecallHit& hit) const {
+    Info found = InfoOf(turn.user, turn.any);
+    const Info via = InfoOf(turn.via_user, turn.via_any);
+    if (via.info > found.info) found = via;
+    hit.info = found.info;
+    hit.units = found.units;
+    hit.inherited = found.inherited;
+    const double passages = std::max(1u, index_.passages_live());
+    const uint32_t units = found.units + found.inherited;
+    const uint32_t all =
+        std::max(units, query_.own_units + (found.inherited > 0 ? query_.inherited_units : 0u));
+    const double log_passages = std::log(passages);
+    double log_mean = log_passages - found.info;
+    const bool together = __builtin_popcount(found.strong) > 1;
+    const double log_strong = log_passages - found.strong_info;
+    const uint32_t episodes = close && together && log_strong < 0.0 ? Episodes(found.strong) : 1;
+    if (episodes > 1) {
+      const double tail = LogPoissonTail(std::exp(log_strong), episodes);
+      log_mean += std::min(0.0, tail - log_strong);
+    }
+    hit.log_expected = log_mean + LogChoose(all, units);
+  }
+
+  // A short turn right behind that takes something back.
+  int64_t CorrectedBy(uint32_t turn_at) const {
+    const uint32_t next = turn_at + 1;
+    if (next >= index_.turns().size()) return -1;
+    const TurnInfo& info = index_.turns()[next];
+    const bool fits = info.Is(TurnInfo::kCorrects) && info.Is(TurnInfo::kShort) &&
+                      !info.Is(TurnInfo::kBareQuestion);
+    return fits && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
+  }
+
+  // A newer turn about the same: it shares strong terms of the query, and corrects, or scores about
+  // as well.
+  int64_t NewerThan(const Pooled& older) const {
+    const uint32_t strong = InfoOf(older.user, older.any).strong;
+    const Pooled* best = nullptr;
+    for (const Pooled& turn : pool_) {
+      if (turn.turn_at <= older.turn_at) continue;
+      const TurnInfo& info = index_.turns()[turn.turn_at];
+      if (info.Is(TurnInfo::kBareQuestion)) continue;
+      const bool corrects = info.Is(TurnInfo::kCorrects);
+      const int shared = __builtin_popcount(turn.user & strong);
+      if (shared < (corrects ? 1 : 2)) continue;
+      if (turn.score < (corrects ? 0.25 : 0.7) * older.score) continue;
+      const bool best_corrects =
+          best != nullptr && index_.turns()[best->turn_at].Is(TurnInfo::kCorrects);
+      if (best == nullptr || (corrects && !best_corrects) ||
+          (corrects == best_corrects && turn.score > best->score)) {
+        best = &turn;
+      }
+    }
+    return best == nullptr ? -1 : int64_t{best->turn_at};
+  }
+
+  void Emit(size_t hits_max, Ranking& ranking) {
+    std::vector<uint32_t> taken;  // turns by index
+    std::vector<uint32_t> digests;
+    const auto has = [&](const std::vector<uint32_t>& all, uint32_t one) {
+      return std::find(all.begin(), all.end(), one) != all.end();
+    };
+    for (const Pooled& turn : pool_) {
+      if (ranking.hits.size() >= hits_max || turn.score <= 0.0) break;
+      const TurnInfo& info = index_.turns()[turn.turn_at];
+      if (has(taken, turn.turn_at) || has(digests, info.user_digest)) continue;
+      taken.push_back(turn.turn_at);
+      digests.push_back(info.user_digest);
+      ranking.hits.push_back(HitOf(turn, info, ranking.hits.size() < kCloseHitsMax));
+      const int64_t next = CorrectedBy(turn.turn_at);
+      if (next >= 0 && !has(taken, static_cast<uint32_t>(next)) && ranking.hits.size() < hits_max) {
+        Pooled correction = turn;
+        correction.turn_at = static_cast<uint32_t>(next);
+        taken.push_back(correction.turn_at);
+        RecallHit hit = ranking.hits.back();
+        hit.turn = index_.turns()[correction.turn_at].turn;
+        hit.tokens = index_.turns()[correction.turn_at].tokens;
+        hit.with = {ranking.hits.back().turn};
+        hit.terms.clear();
+        hit.source = true;
+        ranking.hits.push_back(std::move(hit));
+      }
+    }
+  }
+
+  RecallHit HitOf(const Pooled& turn, const TurnInfo& info, bool close) {
+    RecallHit hit;
+    hit.turn = info.turn;
+    hit.score = turn.score;
+    hit.tokens = info.tokens;
+    hit.source = turn.source;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      if ((turn.any >> i & 1u) == 0) continue;
+      hit.terms.push_back(query_.terms[i].text);
+      if (query_.terms[i].sort == TermSort::kDate) hit.dated = true;
+      if (query_.terms[i].proper) hit.proper = true;
+      if (query_.terms[i].sort == TermSort::kIdentifier) hit.identifier = true;
+    }
+    Chance(turn, close, hit);
+    if (close) {
+      const int64_t next = CorrectedBy(turn.turn_at);
+      const int64_t newer = NewerThan(turn);
+      for (const int64_t at : {next, newer}) {
+        if (at >= 0) hit.with.push_back(index_.turns()[static_cast<size_t>(at)].turn);
+      }
+    }
+    return hit;
+  }
+
+  RecallScorer& scorer_;
+  const RecallIndex& index_;
+  const Query& query_;
+  const RecallScope& scope_;
+  const ScorerSettings& set_;
+  double answer_weight_ = 0.0;
+  double asked_weight_ = 0.0;
+  std::vector<size_t> by_position_;  // terms in the order of unit and position
+  std::vector<Pooled> pool_;
+};
+
+Ranking RecallScorer::Rank(const RecallIndex& index, const Query& query, const RecallScope& scope,
+                           size_t hits_max) {
+  TENUTO_CHECK(query.terms.size() <= kQueryTermsMax);
+  return RankRun(*this, index, query, scope).Run(hits_max);
+}
+
+}  // namespace tenuto

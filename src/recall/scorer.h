@@ -1,0 +1,92 @@
+// Ranks a session's archived turns for a message: BM25 over pairs of user and assistant with the
+// user's words far above the answer's, then what the words alone do not know: questions are no
+// evidence, an answer made from recall points to its sources, a correction comes along, near-
+// duplicates come once. Deterministic: equal scores go to the newer turn.
+//
+// Thread-compatible; holds scratch memory between calls and nothing that a result depends on.
+#pragma once
+
+#include <cstdint>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "recall/query.h"
+
+namespace tenuto {
+
+// Half-open range of turn numbers [begin, end).
+struct TurnRange {
+  uint32_t begin = 0;
+  uint32_t end = 0;
+};
+
+// Which turns may be recalled: ancestors of the head outside of the window. And which are in the
+// window: they compete, and are never hits. Ranges ascend and do not overlap.
+struct RecallScope {
+  std::vector<TurnRange> candidates;
+  std::vector<TurnRange> window;
+};
+
+struct RecallHit {
+  uint32_t turn = 0;
+  double score = 0.0;
+  std::vector<std::string> terms;  // of the query, found in the turn
+  // How many turns would match as well by chance, as a natural logarithm; the gate's measure.
+  double log_expected = 0.0;
+  double info = 0.0;           // of the matched terms together: what the window is compared by
+  uint32_t units = 0;          // matched words of the message
+  uint32_t inherited = 0;      // matched words of the last turn
+  bool dated = false;          // a day of the message is among them
+  bool proper = false;         // a name of the message is
+  bool identifier = false;     // a whole identifier of the message is
+  uint32_t tokens = 0;         // words and characters of the turn
+  std::vector<uint32_t> with;  // turns that must come along: they correct this one
+  bool source = false;         // not found itself: an answer made from recall came from it
+};
+
+struct Ranking {
+  std::vector<RecallHit> hits;  // best first
+  double window_info = 0.0;     // the best info of a turn in the window
+  bool asked_before = false;    // the very same question is among the candidates
+  uint32_t own_units = 0;
+  uint32_t own_known = 0;
+  Cues cues;
+};
+
+struct ScorerSettings {
+  double k1 = 0.75;
+  double b = 0.3;        // turns that are short at the median
+  double b_long = 0.75;  // others
+  double answer = 0.2;   // weight of the answer's words; 1 when the question asks for them
+  double asked = 0.5;    // weight of words in the user's questions
+  double tool = 0.05;
+  double bare_question = 0.5;  // factor of a turn that only asks
+  double other_name = 0.5;     // factor of a turn that has none of the names in the message
+  double same_again = 0.88;    // factor for each better hit that has the very same terms
+  double number = 1.6;         // factor of a turn with a number when one is asked for
+  double smoothing = 0.3;      // share of the neighbours' scores when turns are very short
+  double coverage = 0.5;       // how much more a turn counts that has all words of the message
+};
+
+class RecallScorer {
+ public:
+  explicit RecallScorer(ScorerSettings settings = {}) : settings_(settings) {}
+
+  // At most `hits_max` hits. REQUIRES: `query` was built from `index` as it is now.
+  Ranking Rank(const RecallIndex& index, const Query& query, const RecallScope& scope,
+               size_t hits_max);
+
+ private:
+  friend class RankRun;
+  struct Cell {
+    float score = 0.0F;
+    uint32_t user = 0;  // terms in the user's words, a bit each
+    uint32_t any = 0;
+  };
+  ScorerSettings settings_;
+  std::vector<Cell> cells_;  // by passage; all zero between calls
+  std::vector<uint32_t> touched_;
+};
+
+}  // namespace tenuto
