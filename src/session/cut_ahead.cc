@@ -13,10 +13,6 @@ namespace {
 // Of one run ahead: a turn that comes meanwhile waits for no more than this.
 constexpr TokenPos kSliceTokens = 128;
 
-TokenPos CommonPrefix(const std::vector<TokenId>& a, const std::vector<TokenId>& b) {
-  return static_cast<TokenPos>(std::ranges::mismatch(a, b).in1 - a.begin());
-}
-
 }  // namespace
 
 // After a commit. Near: two more turns like the last one, or like a usual one, would be cut.

@@ -85,6 +85,7 @@ class SessionManager {
   void ReleaseLease(const SessionPtr& session);
   void Finish(const TurnPtr& turn, Result<TurnOutcome> outcome);
   void ForgetIdleSessions();
+  void WhenQuiet(const SessionPtr& session, std::function<void()> task);
   void OverlayLive(SessionInfo& info) const;
   void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                     std::function<void(Result<ImportOutcome>)> done);

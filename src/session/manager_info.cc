@@ -160,16 +160,18 @@ void SessionManager::CommitImport(const SessionPtr& session, Result<ImportPlan> 
   context_.writer.CommitAll(
       std::move(plan->commits), [this, session, outcome = plan->outcome,
                                  done = std::move(done)](const Result<int64_t>& committed) {
-        // The log is the truth: the next turn reads it, and finds what stored KV still fits.
-        session->loaded = false;
-        residency_.Evict(session->resident);
-        residency_.Evict(session->spare);
-        if (committed.ok()) {
-          done(outcome);
-        } else {
-          done(Error(committed.error()).With("the items could not be stored"));
-        }
-        ReleaseLease(session);
+        WhenQuiet(session, [this, session, outcome, done, committed] {
+          // The log is the truth: the next turn reads it, and finds what stored KV still fits.
+          session->loaded = false;
+          residency_.Evict(session->resident);
+          residency_.Evict(session->spare);
+          if (committed.ok()) {
+            done(outcome);
+          } else {
+            done(Error(committed.error()).With("the items could not be stored"));
+          }
+          ReleaseLease(session);
+        });
       });
 }
 
@@ -188,12 +190,17 @@ void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> d
                                     DeletedOn(session, std::move(files), done);
                                   });
   };
+  WhenQuiet(session, erase);
+}
+
+// Runs `task` when no KV of the session is being stored or computed ahead.
+void SessionManager::WhenQuiet(const SessionPtr& session, std::function<void()> task) {
   const bool ahead = cutting_ahead_ == session;
   if (ahead) context_.engine.Cancel(session->spare_run);
   if (session->settling || ahead) {
-    session->after_settle.push_back(erase);
+    session->after_settle.push_back(std::move(task));
   } else {
-    erase();
+    task();
   }
 }
 

@@ -186,6 +186,46 @@ TEST_F(CutThatFails, DeleteWhileAWindowIsComputedAhead) {
   EXPECT_EQ((**stack.Ask("a", "anew")).window_turns, 1);
 }
 
+// An import evicts what is live: not under the feet of a run.
+TEST(ManagerWindow, AnImportWhileAWindowIsComputedAhead) {
+  TestDisk disk;
+  TestStackOptions options = WithRoom();
+  options.engine_task_ns = 1'000'000'000;  // anything can happen during a step
+  TestStack stack(disk, options);
+  int turns = 0;
+  for (bool ahead = false; !ahead; ++turns) {
+    ASSERT_LT(turns, kTurns);
+    const auto answer = stack.Submit(TestStack::Chat("a", Question(turns)));
+    do {
+      const SessionPtr& session = answer->turn->session;
+      ahead = session != nullptr && session->spare.pins > 0 && session->spare.live_end > 0;
+    } while (!ahead && stack.world.Step());
+  }
+  const auto import_and_go_on = [&](TestStack& told) {
+    std::optional<bool> imported;
+    told.core.Post([&] {
+      told.manager.Import(ParseSessionKey("a").value(),
+                          {{{"user", "old", ""}, 0, ""}, {{"assistant", "older", ""}, 0, ""}},
+                          [&](const Result<ImportOutcome>& outcome) { imported = outcome.ok(); });
+    });
+    told.Settle();
+    EXPECT_EQ(imported, true);
+    EXPECT_TRUE(told.manager.CheckIdle());
+    std::vector<std::string> texts;
+    for (int i = 0; i < 12; ++i)
+      texts.push_back((**told.Ask("a", Question(turns + i))).text);
+    return texts;
+  };
+  const auto texts = import_and_go_on(stack);
+
+  TestDisk steady_disk;
+  TestStack steady(steady_disk, WithRoom());
+  steady.idle_time = false;
+  for (int i = 0; i < turns; ++i)
+    steady.Ask("a", Question(i));
+  EXPECT_EQ(texts, import_and_go_on(steady));
+}
+
 TEST(ManagerWindow, AHeadLargerThanItsShareIsRefusedWithTheNumbers) {
   TestDisk disk;
   TestStack stack(disk, WithRoom());

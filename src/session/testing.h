@@ -28,6 +28,7 @@ struct TestStackOptions {
   FakeExecutorSettings model = DefaultModel();
   SessionSettings session = DefaultSession();
   bool keep_kv = true;
+  int64_t engine_task_ns = 0;  // at most so long takes each task of the engine
 
   static FakeExecutorSettings DefaultModel() {
     FakeExecutorSettings model;
@@ -57,7 +58,7 @@ class TestStack {
 
   explicit TestStack(TestDisk& disk, TestStackOptions options = {})
       : core(world.NewRunner("core")),
-        engine_runner(world.NewRunner("engine")),
+        engine_runner(world.NewRunner("engine", options.engine_task_ns)),
         log_runner(world.NewRunner("log")),
         pool(world.NewRunner("pool")),
         executor(options.model),

@@ -14,12 +14,8 @@ namespace {
 // Sharing fewer tokens than this costs more in bookkeeping than it saves in prefill.
 constexpr TokenPos kSharedPrefixMin = 32;
 
-TokenPos CommonPrefix(const Anonymous& held, std::span<const TokenId> tokens) {
-  const auto end =
-      std::min({static_cast<size_t>(held.resident.live_end), held.tokens.size(), tokens.size()});
-  const auto mismatch = std::mismatch(
-      held.tokens.begin(), held.tokens.begin() + static_cast<std::ptrdiff_t>(end), tokens.begin());
-  return static_cast<TokenPos>(mismatch.first - held.tokens.begin());
+TokenPos LivePrefix(const Anonymous& held, std::span<const TokenId> tokens) {
+  return std::min(held.resident.live_end, CommonPrefix(held.tokens, tokens));
 }
 
 void AddTimes(Turn& turn, const RunTimes& times) {
@@ -38,9 +34,7 @@ int32_t SessionManager::WindowSize(const Turn& turn) const {
 TokenPos SessionManager::KeptKv(const Turn& turn) const {
   const auto& tokens = turn.session->window.tokens();
   if (!turn.cut) return static_cast<TokenPos>(tokens.size());
-  const auto& cut = turn.cut->tokens();
-  const auto end = std::mismatch(tokens.begin(), tokens.end(), cut.begin(), cut.end()).first;
-  return static_cast<TokenPos>(end - tokens.begin());
+  return CommonPrefix(tokens, turn.cut->tokens());
 }
 
 std::vector<TokenId> SessionManager::WindowOf(const Turn& turn) const {
@@ -94,7 +88,7 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
   TokenPos best_shared = 0;
   for (const AnonymousPtr& held : anonymous_) {
     if (held->identity != turn->request.identity) continue;
-    const TokenPos shared = CommonPrefix(*held, window);
+    const TokenPos shared = LivePrefix(*held, window);
     if (shared > best_shared) {
       best = held;
       best_shared = shared;

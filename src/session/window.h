@@ -3,6 +3,7 @@
 // message and the settings, never on how busy the server was (INV-8). Not thread-safe.
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -28,6 +29,11 @@ struct TurnTokens {
 
 // The head that a first turn with this answer gives its session.
 std::vector<TokenId> HeadOf(const TurnTokens& tokens, std::span<const TokenId> answer);
+
+// Tokens that both begin with.
+inline TokenPos CommonPrefix(std::span<const TokenId> a, std::span<const TokenId> b) {
+  return static_cast<TokenPos>(std::ranges::mismatch(a, b).in1 - a.begin());
+}
 
 struct WindowLimits {
   int32_t tokens = 0;         // most tokens of a prompt and its answer
