@@ -65,6 +65,23 @@ class SessionManager {
   // PlanImport and the log say. All or, where another writer came in between, a part of them.
   void Import(const SessionKey& key, std::vector<ImportItem> items,
               std::function<void(Result<ImportOutcome>)> done);
+  // kNotFound: no such session. Of a user: sessions without archived turns are searched as well.
+  void Search(MemorySearch search, std::function<void(Result<MemoryAnswer>)> done);
+  // kNotFound: no such session or turn.
+  void Explain(const SessionKey& key, TurnId turn,
+               std::function<void(Result<TurnExplanation>)> done);
+  // The prompt of a turn, without what it quoted of turn `without` (empty: all). kNotFound
+  // likewise; kInvalid: `without` was not quoted there.
+  void ReadPrompt(const SessionKey& key, TurnId turn, TurnId without,
+                  std::function<void(Result<TurnPrompt>)> done);
+  // kInvalid: pinned turns and the system prompt would pass 40 % of the window. Takes effect with
+  // the next cut (pins), the next turn (the others).
+  void ChangeTurn(const SessionKey& key, TurnId turn, TurnChange change,
+                  std::function<void(Result<TurnState>)> done);
+  // The turn's items and tokens go, from the window as well. kConflict while a turn holds the
+  // lease.
+  void DeleteTurn(const SessionKey& key, TurnId turn,
+                  std::function<void(Result<TurnDeletion>)> done);
   // kConflict while a turn holds the lease.
   void Delete(const SessionKey& key, std::function<void(Status)> done);
 

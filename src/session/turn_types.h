@@ -13,6 +13,7 @@
 #include "base/result.h"
 #include "chat/message.h"
 #include "engine/types.h"
+#include "session/recall_types.h"
 #include "tokenlog/log.h"
 
 namespace tenuto {
@@ -36,6 +37,7 @@ struct TurnRequest {
   std::vector<std::string> stop;
   bool ignore_end = false;
   std::string idempotency_key;     // needs a session
+  RecallMode recall = RecallMode::kAuto;
   std::string params_json = "{}";  // as resolved, for the log
 };
 
@@ -69,6 +71,7 @@ struct TurnOutcome {
 
   int32_t window_turns = 0, window_tokens = 0, window_limit = 0, archived_turns = 0,
           trimmed_turns = 0;
+  RecallOutcome recall;
   TurnTimes times;
 };
 
