@@ -49,6 +49,7 @@ Status CheckTurnCommit(const TurnCommit& commit) {
   if (turn.parent == turn.id) return Error(Code::kInvalid, "a turn can't be its own parent");
   if (commit.lease_epoch > kStoredIntegerMax)
     return Error(Code::kInvalid, "lease epoch is out of range");
+  if (turn.deleted) return Error(Code::kInvalid, "a turn can't be committed as deleted");
   TENUTO_TRY(CheckTokens(turn.prompt, "the prompt of a turn"));
   TENUTO_TRY(CheckTokens(turn.answer, "the answer of a turn"));
   TENUTO_TRY(CheckTokens(commit.head_tokens, "the head of the prompts"));
@@ -64,6 +65,15 @@ Status CheckTurnCommit(const TurnCommit& commit) {
   TENUTO_TRY(CheckText(turn.finish_reason, kFinishReasonBytesMax, "the finish reason"));
   TENUTO_TRY(CheckText(turn.idempotency_key, kIdempotencyKeyBytesMax, "the idempotency key"));
   return Ok();
+}
+
+LineRange ItemsRange(uint64_t first_line, size_t limit, uint64_t line_turns) {
+  // No sum of a caller's number: it may be any.
+  const uint64_t first = std::max<uint64_t>(first_line, 1);
+  if (limit == 0 || first > line_turns) return {};
+  const uint64_t before_first = first - first_line;  // 0, or 1 for turn 0, which no line has
+  const uint64_t wanted = std::min(limit, kItemsPageMax) - before_first;
+  return {.first = first, .end = first + std::min(wanted, line_turns - first + 1)};
 }
 
 Status CheckWindow(const TurnRow& turn, uint64_t line_turns) {

@@ -16,10 +16,19 @@ inline constexpr size_t kTurnIdBytesMax = 64;           // [A-Za-z0-9_-]
 inline constexpr size_t kFinishReasonBytesMax = 64;
 inline constexpr size_t kSessionPageMax = 1000;  // rows that one ListSessions returns at most
 inline constexpr size_t kTurnPageMax = 1000;     // rows that one ReadTurnsBack returns at most
+inline constexpr size_t kItemsPageMax = 4096;    // rows that one ReadItems returns at most
 
 // The shape of a commit: key, ids, sizes, token ids >= 0. kInvalid. What its place in the line
 // decides is CheckWindow's.
 Status CheckTurnCommit(const TurnCommit& commit);
+
+// Turns [first, end) of a line, counted from 1.
+struct LineRange {
+  uint64_t first = 1;
+  uint64_t end = 1;
+};
+// What ReadItems(first_line, limit) reads of a line of `line_turns`.
+LineRange ItemsRange(uint64_t first_line, size_t limit, uint64_t line_turns);
 
 // The turn's window begins in the line that ends with it, whose length is `line_turns`. kInvalid.
 Status CheckWindow(const TurnRow& turn, uint64_t line_turns);

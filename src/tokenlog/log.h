@@ -56,6 +56,18 @@ struct TurnRow {
   std::string recall_json;   // room for the recall record; "" for now
   int64_t created_unix_ms = 0;
   int64_t completed_unix_ms = 0;
+  // A tombstone: what the turn said is erased, its place in the line is kept. Never of a commit.
+  bool deleted = false;
+};
+
+// What the archive and a search want of a turn: no tokens.
+struct ItemsRow {
+  uint64_t line = 0;  // the turn's number in its line, from 1
+  TurnId id;
+  std::string items_json;
+  std::string recall_json;
+  int64_t created_unix_ms = 0;
+  bool deleted = false;
 };
 
 // One turn to commit. Fails with kConflict, changing nothing, unless the session's head is
@@ -111,6 +123,12 @@ class TokenLog {
   // kNotFound: no such turn.
   virtual Result<std::vector<TurnRow>> ReadTurnsBack(int64_t session, const TurnId& last,
                                                      size_t limit) = 0;
+  // Items of turns [first_line, first_line + limit) of the line that ends with `head`, in order;
+  // fewer at its end. `limit` is at most kItemsPageMax. Costs what is read, and where the session
+  // has branches their length. Places in the line are checked, digests are not. kNotFound: no such
+  // head.
+  virtual Result<std::vector<ItemsRow>> ReadItems(int64_t session, const TurnId& head,
+                                                  uint64_t first_line, size_t limit) = 0;
   virtual Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) = 0;
   // Sessions of one user (all agents), in key order after `after` (exclusive; empty: from the
   // start; else a session's name, kInvalid when it is none). An empty user lists the tenant's, an

@@ -101,6 +101,7 @@ inline void ExpectSame(const TurnRow& a, const TurnRow& b) {
   EXPECT_EQ(a.recall_json, b.recall_json);
   EXPECT_EQ(a.created_unix_ms, b.created_unix_ms);
   EXPECT_EQ(a.completed_unix_ms, b.completed_unix_ms);
+  EXPECT_EQ(a.deleted, b.deleted);
 }
 
 inline std::vector<std::string> Ids(const std::vector<TurnRow>& turns) {
@@ -133,7 +134,22 @@ inline std::string Describe(const TurnRow& turn) {
          " " + turn.items_json + turn.params_json + turn.finish_reason +
          (turn.incomplete ? "!" : ".") + turn.idempotency_key + turn.outcome_json +
          turn.recall_json + std::to_string(turn.created_unix_ms) + "-" +
-         std::to_string(turn.completed_unix_ms);
+         std::to_string(turn.completed_unix_ms) + (turn.deleted ? " deleted" : "");
+}
+
+inline std::string Describe(const ItemsRow& row) {
+  return std::to_string(row.line) + " " + row.id.value + " " + row.items_json + row.recall_json +
+         std::to_string(row.created_unix_ms) + (row.deleted ? " deleted" : "");
+}
+
+// What ReadItems has to say of the turn with number `line`.
+inline ItemsRow ItemsOf(const TurnRow& turn, uint64_t line) {
+  return {.line = line,
+          .id = turn.id,
+          .items_json = turn.items_json,
+          .recall_json = turn.recall_json,
+          .created_unix_ms = turn.created_unix_ms,
+          .deleted = turn.deleted};
 }
 
 inline std::string Describe(const PieceRow& piece) {
@@ -160,6 +176,10 @@ inline Result<std::string> Dump(TokenLog& log) {
       for (size_t i = 0; i < window.size(); ++i)
         if (turns.size() < window.size() || Describe(window[i]) != Describe(turns[before + i]))
           text += "the window is not the end of the line\n";
+      TENUTO_ASSIGN(const std::vector<ItemsRow> items, log.ReadItems(row.id, row.head, 1, 4096));
+      for (size_t i = 0; i < std::min<size_t>(turns.size(), 4096); ++i)
+        if (items.size() <= i || Describe(items[i]) != Describe(ItemsOf(turns[i], i + 1)))
+          text += "the items are not those of the line\n";
       for (const TurnRow& turn : turns) {
         text += "  " + Describe(turn) + "\n";
         if (turn.idempotency_key.empty()) continue;

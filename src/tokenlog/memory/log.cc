@@ -165,6 +165,28 @@ Result<std::vector<TurnRow>> MemoryTokenLog::ReadTurnsBack(int64_t session, cons
                     [&](const StoredTurn&) { return std::min(limit, kTurnPageMax); });
 }
 
+Result<std::vector<ItemsRow>> MemoryTokenLog::ReadItems(int64_t session, const TurnId& head,
+                                                        uint64_t first_line, size_t limit) {
+  const MutexLock lock(mutex_);
+  LineRange range;
+  TENUTO_ASSIGN(const std::vector<TurnRow> newest,
+                ReadNewest(session, head, [&](const StoredTurn& last) {
+                  range = ItemsRange(first_line, limit, last.line_turns);
+                  return last.line_turns - range.first + 1;
+                }));
+  std::vector<ItemsRow> items;
+  for (uint64_t line = range.first; line < range.end; ++line) {
+    const TurnRow& turn = newest[newest.size() - 1 - (line - range.first)];
+    items.push_back({.line = line,
+                     .id = turn.id,
+                     .items_json = turn.items_json,
+                     .recall_json = turn.recall_json,
+                     .created_unix_ms = turn.created_unix_ms,
+                     .deleted = turn.deleted});
+  }
+  return items;
+}
+
 Result<TurnRow> MemoryTokenLog::FindByIdempotencyKey(int64_t session, const std::string& key) {
   const MutexLock lock(mutex_);
   const auto found = state_.sessions.find(session);

@@ -39,6 +39,8 @@ class MemoryTokenLog : public TokenLog {
   Result<std::vector<TurnRow>> ReadWindow(int64_t session, const TurnId& head) override;
   Result<std::vector<TurnRow>> ReadTurnsBack(int64_t session, const TurnId& last,
                                              size_t limit) override;
+  Result<std::vector<ItemsRow>> ReadItems(int64_t session, const TurnId& head, uint64_t first_line,
+                                          size_t limit) override;
   Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) override;
   Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                    const std::string& after, size_t limit) override;

@@ -10,6 +10,7 @@
 #include "base/log.h"
 #include "io/os_error.h"
 #include "tokenlog/checks.h"
+#include "tokenlog/sqlite/item_rows.h"
 #include "tokenlog/sqlite/page_vfs.h"
 #include "tokenlog/sqlite/rows.h"
 #include "tokenlog/sqlite/schema.h"
@@ -278,6 +279,15 @@ Result<std::vector<TurnRow>> SqliteTokenLog::ReadTurnsBack(int64_t session, cons
     TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
     if (!row) return NoSuchSession(std::to_string(session));
     return SelectTurnsBack(database, *row, last, std::min(limit, kTurnPageMax));
+  });
+}
+
+Result<std::vector<ItemsRow>> SqliteTokenLog::ReadItems(int64_t session, const TurnId& head,
+                                                        uint64_t first_line, size_t limit) {
+  return Read([&](Database& database) -> Result<std::vector<ItemsRow>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectItems(database, *row, head, {.first_line = first_line, .limit = limit});
   });
 }
 

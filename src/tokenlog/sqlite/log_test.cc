@@ -102,8 +102,8 @@ TEST(SqliteLog, ReaderOfWhatIsNotThere) {
 }
 
 TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
-  for (const auto& [version, word] :
-       {std::pair{3, "newer"}, std::pair{1, "older"}, std::pair{0, "older"}}) {
+  for (const auto& [version, word] : {std::pair{4, "newer"}, std::pair{2, "older"},
+                                      std::pair{1, "older"}, std::pair{0, "older"}}) {
     const TempFolder folder;
     OpenOrFail(folder.File("log.db")).reset();
     Tamper(folder.File("log.db"), "PRAGMA user_version = " + std::to_string(version));
@@ -111,7 +111,7 @@ TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
       std::string message;
       EXPECT_EQ(CodeOfOpen(folder.File("log.db"), mode, &message), Code::kInvalid);
       EXPECT_NE(message.find("format " + std::to_string(version)), std::string::npos) << message;
-      EXPECT_NE(message.find("knows format 2"), std::string::npos) << message;
+      EXPECT_NE(message.find("knows format 3"), std::string::npos) << message;
       EXPECT_NE(message.find(word), std::string::npos) << message;
     }
   }

@@ -27,8 +27,18 @@ CREATE TABLE sessions(
   vocabulary BLOB NOT NULL CHECK(length(vocabulary) = 32),
   turns INTEGER NOT NULL CHECK(turns >= 0),
   tokens INTEGER NOT NULL CHECK(tokens >= 0),
+  bytes INTEGER NOT NULL DEFAULT 0 CHECK(bytes >= 0),
+  settings_json TEXT NOT NULL DEFAULT '{}',
   UNIQUE(tenant, user, agent, session)
 ) STRICT;
+CREATE INDEX sessions_by_update ON sessions(updated_ms);
+
+CREATE TABLE tenants(
+  tenant TEXT PRIMARY KEY,
+  sessions INTEGER NOT NULL CHECK(sessions > 0),
+  turns INTEGER NOT NULL CHECK(turns >= 0),
+  bytes INTEGER NOT NULL CHECK(bytes >= 0)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE systems(
   session INTEGER PRIMARY KEY REFERENCES sessions(id),
@@ -51,16 +61,28 @@ CREATE TABLE turns(
   incomplete INTEGER NOT NULL CHECK(incomplete IN (0, 1)),
   finish_reason TEXT NOT NULL,
   idempotency_key TEXT,
-  prompt BLOB NOT NULL CHECK(length(prompt) % 4 = 0),
-  answer BLOB NOT NULL CHECK(length(answer) % 4 = 0),
-  params_json TEXT NOT NULL,
+  tombstone BLOB CHECK(tombstone IS NULL OR length(tombstone) = 32),
   recall_json TEXT NOT NULL,
   items_json TEXT NOT NULL,
+  params_json TEXT NOT NULL,
+  prompt BLOB NOT NULL CHECK(length(prompt) % 4 = 0),
+  answer BLOB NOT NULL CHECK(length(answer) % 4 = 0),
   outcome_json TEXT NOT NULL,
   UNIQUE(session, id)
 ) STRICT;
 CREATE UNIQUE INDEX turns_by_key ON turns(session, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
+CREATE INDEX turns_by_line ON turns(session, line_turns, id, parent);
+
+CREATE TABLE turn_marks(
+  session INTEGER NOT NULL REFERENCES sessions(id),
+  line INTEGER NOT NULL CHECK(line > 0),
+  turn TEXT NOT NULL CHECK(turn <> ''),
+  pinned INTEGER NOT NULL CHECK(pinned IN (0, 1)),
+  recall_off INTEGER NOT NULL CHECK(recall_off IN (0, 1)),
+  superseded_by TEXT NOT NULL,
+  PRIMARY KEY(session, line, turn)
+) STRICT, WITHOUT ROWID;
 
 CREATE TABLE pieces(
   id INTEGER PRIMARY KEY AUTOINCREMENT,

@@ -10,7 +10,7 @@
 namespace tenuto {
 
 inline constexpr int64_t kLogApplicationId = 0x54454e4c;  // "TENL"
-inline constexpr int64_t kLogFormat = 2;                  // PRAGMA user_version
+inline constexpr int64_t kLogFormat = 3;                  // PRAGMA user_version
 
 // Makes an empty file a token log, or checks that it is one of this format, and sets up the writing
 // connection. kInvalid: another format or another program's database, untouched.

@@ -16,7 +16,7 @@ std::string TurnsWhere(std::string_view rest) {
   return "SELECT id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, "
          "prompt, answer, "
          "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens, "
-         "window_first, close_tokens "
+         "window_first, close_tokens, tombstone "
          "FROM turns WHERE " +
          std::string(rest);
 }
@@ -58,6 +58,7 @@ Result<StoredTurn> DecodeTurn(const Statement& row) {
     return BrokenLine(turn.id);
   turn.window_first = static_cast<uint64_t>(first);
   turn.close_tokens = static_cast<uint32_t>(close);
+  turn.deleted = !row.IsNull(18);
   return stored;
 }
 
