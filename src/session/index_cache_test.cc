@@ -1,0 +1,350 @@
+// What is in memory, and when an index is written, read and given up.
+#include "session/index_cache.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "recall/gate.h"
+#include "session/index_cache_testing.h"
+
+namespace tenuto {
+namespace {
+
+TEST_F(IndexCacheTest, AnIndexOutlivesTheProcess) {
+  Say(7, 20);
+  std::vector<std::byte> before;
+  {
+    const auto entry = Get(7);
+    MutexLock lock(entry->mutex);
+    before = entry->index.Encode();
+  }
+  cache_->FlushAll();
+  Reopen();
+  EXPECT_EQ(LinesOf(7), 20U);
+  EXPECT_EQ(Loads(), 1U);
+  EXPECT_EQ(AllRebuilds(), 0U);
+  const auto entry = Get(7);
+  MutexLock lock(entry->mutex);
+  EXPECT_EQ(entry->index.Encode(), before);
+}
+
+TEST_F(IndexCacheTest, ALoadedIndexIsAddedToAndAsked) {
+  Say(7, 20);
+  cache_->FlushAll();
+  Reopen();
+  Say(7, 5);
+  const auto entry = Get(7);
+  const auto tools = cache_->Tools();
+  MutexLock lock(entry->mutex);
+  const Query query =
+      BuildQuery(tools->analyser, entry->index, {"ferry number 23", {1715429000, 0}, {}, {}});
+  const Ranking ranking = tools->scorer.Rank(entry->index, query, {{{0, 100}}, {}}, 3);
+  ASSERT_FALSE(ranking.hits.empty());
+  EXPECT_EQ(ranking.hits[0].turn, 23U);
+}
+
+TEST_F(IndexCacheTest, AnIndexInMemoryIsOfOneOwner) {
+  Say(7, 3);
+  cache_->FlushAll();
+  EXPECT_EQ(LinesOf(7, "bob"), 0U);
+  EXPECT_EQ(Rebuilds("owner"), 1U);
+  Say(7, 1, "bob");
+  cache_->FlushAll();
+  Reopen();
+  EXPECT_EQ(LinesOf(7, "bob"), 1U);
+}
+
+TEST_F(IndexCacheTest, AMissingFileIsAnEmptyIndexAndNoFault) {
+  EXPECT_EQ(LinesOf(7), 0U);
+  EXPECT_EQ(AllRebuilds(), 0U);
+  EXPECT_EQ(Loads(), 0U);
+  cache_->FlushAll();
+  EXPECT_FALSE(HasFile(7)) << "nothing worth a file";
+}
+
+TEST_F(IndexCacheTest, AnIdleIndexIsWrittenAndLeavesMemory) {
+  Say(7, 3);
+  WaitSeconds(59);
+  cache_->DropIdle();
+  EXPECT_EQ(InMemory(), 1);
+  EXPECT_FALSE(HasFile(7));
+  WaitSeconds(1);
+  cache_->DropIdle();
+  EXPECT_EQ(InMemory(), 0);
+  EXPECT_EQ(cache_->sessions(), 0U);
+  EXPECT_EQ(cache_->bytes(), 0U);
+  EXPECT_EQ(LinesInFile(7), 3U);
+  EXPECT_EQ(LinesOf(7), 3U);
+  EXPECT_EQ(Loads(), 1U);
+}
+
+TEST_F(IndexCacheTest, AnIndexThatSomebodyHoldsStays) {
+  Say(7, 3);
+  auto entry = Get(7);
+  WaitSeconds(1000);
+  cache_->DropIdle();
+  EXPECT_EQ(InMemory(), 1);
+  EXPECT_EQ(Get(7), entry);
+  entry.reset();
+  WaitSeconds(1000);
+  cache_->DropIdle();
+  EXPECT_EQ(InMemory(), 0);
+}
+
+TEST_F(IndexCacheTest, OverItsBoundTheLongestUnusedGoFirst) {
+  Say(1, 50);
+  const size_t one = cache_->bytes();
+  options_.bytes_max = one * 3 + one / 2;
+  Reopen();
+  for (const int64_t session : {1, 2, 3})
+    Say(session, 50);
+  (void)LinesOf(1);
+  EXPECT_EQ(InMemory(), 3);
+  Say(4, 50);
+  cache_->DropIdle();
+  EXPECT_EQ(InMemory(), 3);
+  EXPECT_LE(cache_->bytes(), options_.bytes_max);
+  EXPECT_TRUE(HasFile(2));
+  EXPECT_FALSE(HasFile(1));
+  EXPECT_FALSE(HasFile(3));
+  EXPECT_EQ(LinesOf(2), 50U);
+  EXPECT_EQ(Loads(), 1U);
+}
+
+TEST_F(IndexCacheTest, GetKeepsTheBoundToo) {
+  options_.bytes_max = 1;
+  Reopen();
+  for (int64_t session = 1; session <= 20; ++session) {
+    Say(session, 2);
+    EXPECT_LE(InMemory(), 2);
+  }
+  auto held = Get(1);
+  for (int64_t session = 2; session <= 20; ++session)
+    EXPECT_EQ(LinesOf(session), 2U);
+  EXPECT_EQ(Get(1), held);
+}
+
+TEST_F(IndexCacheTest, AnIndexInUseIsWrittenOnceEnoughTurnsAreNew) {
+  Say(7, 1023);
+  cache_->WriteDue();
+  EXPECT_FALSE(HasFile(7));
+  Say(7, 1);
+  cache_->WriteDue();
+  EXPECT_EQ(LinesInFile(7), 1024U);
+  Say(7, 1023);
+  cache_->WriteDue();
+  EXPECT_EQ(LinesInFile(7), 1024U);
+  Say(7, 1);
+  cache_->WriteDue();
+  EXPECT_EQ(LinesInFile(7), 2048U);
+}
+
+TEST_F(IndexCacheTest, AFailedWriteIsNotTriedAgainAtEachTimer) {
+  Say(7, 1024);
+  disk_.SetCapacity(100);
+  for (int i = 0; i < 5; ++i) {
+    Say(7, 1);
+    cache_->WriteDue();
+  }
+  EXPECT_EQ(WriteErrors(), 1U);
+}
+
+TEST_F(IndexCacheTest, AFileMayLackTheNewestTurnsWhenItsIndexLeaves) {
+  Say(7, 1024);
+  cache_->FlushAll();
+  const auto leave = [this] {
+    WaitSeconds(100);
+    cache_->DropIdle();
+    EXPECT_EQ(InMemory(), 0);
+  };
+  Say(7, 16);
+  leave();
+  EXPECT_EQ(LinesInFile(7), 1024U);
+  EXPECT_EQ(LinesOf(7), 1024U) << "the caller adds what the log has more";
+  Say(7, 17);
+  leave();
+  EXPECT_EQ(LinesInFile(7), 1041U);
+  Say(7, 1);
+  cache_->FlushAll();
+  EXPECT_EQ(LinesInFile(7), 1042U) << "a shutdown leaves nothing to add";
+  {
+    const auto entry = Get(7);
+    MutexLock lock(entry->mutex);
+    EXPECT_TRUE(entry->index.Remove(5));
+  }
+  leave();
+  const auto entry = Get(7);
+  MutexLock lock(entry->mutex);
+  EXPECT_EQ(entry->index.turns_live(), 1041U) << "a change that is no addition is written";
+}
+
+TEST_F(IndexCacheTest, AClearedIndexIsWrittenThoughItHasAsManyTurns) {
+  Say(7, 1024);
+  cache_->FlushAll();
+  {
+    const auto entry = Get(7);
+    MutexLock lock(entry->mutex);
+    entry->Clear();
+  }
+  Say(7, 1025);
+  WaitSeconds(100);
+  cache_->DropIdle();
+  EXPECT_EQ(LinesInFile(7), 1025U);
+}
+
+TEST_F(IndexCacheTest, RebuildEmptiesItForThoseWhoHoldIt) {
+  Say(7, 3);
+  cache_->FlushAll();
+  const auto entry = Get(7);
+  ASSERT_TRUE(cache_->Rebuild(7).ok());
+  EXPECT_FALSE(HasFile(7));
+  EXPECT_EQ(Rebuilds("asked"), 1U);
+  EXPECT_EQ(Get(7), entry);
+  EXPECT_EQ(LinesOf(7), 0U);
+  ASSERT_TRUE(cache_->Rebuild(7).ok());
+  EXPECT_EQ(Rebuilds("asked"), 1U) << "there was nothing";
+  Say(7, 2);
+  cache_->FlushAll();
+  Reopen();
+  EXPECT_EQ(LinesOf(7), 2U);
+}
+
+TEST_F(IndexCacheTest, RebuildRemovesAFileThatWasNeverRead) {
+  Say(7, 3);
+  cache_->FlushAll();
+  Reopen();
+  ASSERT_TRUE(cache_->Rebuild(7).ok());
+  EXPECT_FALSE(HasFile(7));
+  EXPECT_EQ(LinesOf(7), 0U);
+  EXPECT_EQ(Rebuilds("asked"), 1U);
+  EXPECT_EQ(Rebuilds("owner"), 0U);
+}
+
+TEST_F(IndexCacheTest, ARemovedSessionIsNeverWrittenAgain) {
+  Say(7, 3);
+  cache_->FlushAll();
+  const auto entry = Get(7);
+  ASSERT_TRUE(cache_->Remove(7).ok());
+  EXPECT_FALSE(HasFile(7));
+  EXPECT_EQ(InMemory(), 0);
+  EXPECT_EQ(cache_->bytes(), 0U);
+  {
+    const auto tools = cache_->Tools();
+    MutexLock lock(entry->mutex);
+    EXPECT_EQ(entry->lines, 0U);
+    AddTo(*entry, tools->analyser);
+  }
+  cache_->Used(*entry);
+  cache_->FlushAll();
+  EXPECT_FALSE(HasFile(7));
+  EXPECT_EQ(cache_->bytes(), 0U);
+  EXPECT_TRUE(cache_->Remove(7).ok()) << "twice is no fault";
+}
+
+TEST_F(IndexCacheTest, WithoutAFolderIndexesAreInMemoryOnly) {
+  cache_ = std::make_unique<IndexCache>(nullptr, clock_, *metrics_);
+  Say(7, 3);
+  cache_->WriteDue();
+  cache_->FlushAll();
+  EXPECT_EQ(LinesOf(7), 3U);
+  ASSERT_TRUE(cache_->Rebuild(7).ok());
+  EXPECT_EQ(LinesOf(7), 0U);
+  Say(7, 3);
+  WaitSeconds(100);
+  cache_->DropIdle();
+  EXPECT_EQ(LinesOf(7), 0U);
+  EXPECT_TRUE(cache_->Remove(7).ok());
+  EXPECT_TRUE(cache_->StoredSessions()->empty());
+  EXPECT_EQ(WriteErrors(), 0U);
+  EXPECT_TRUE(disk_.Paths().empty());
+}
+
+TEST_F(IndexCacheTest, ToolsAreReused) {
+  RecallTools* first = cache_->Tools().get();
+  const auto again = cache_->Tools();
+  EXPECT_EQ(again.get(), first);
+  const auto other = cache_->Tools();
+  EXPECT_NE(other.get(), first);
+}
+
+TEST_F(IndexCacheTest, TheEstimateGrowsWithTheIndex) {
+  const size_t empty = sizeof(IndexedSession);
+  Say(7, 1);
+  const size_t one = cache_->bytes();
+  EXPECT_GT(one, empty);
+  Say(7, 999);
+  EXPECT_GT(cache_->bytes(), one + 999 * 100);
+  ASSERT_TRUE(cache_->Rebuild(7).ok());
+  EXPECT_EQ(cache_->bytes(), empty);
+}
+
+TEST_F(IndexCacheTest, TwoThreadsGetTheSameEntry) {
+  Say(7, 50);
+  cache_->FlushAll();
+  for (int round = 0; round < 20; ++round) {
+    Reopen();
+    std::atomic<int> ready = 0;
+    std::shared_ptr<IndexedSession> got[2];
+    std::vector<std::thread> threads;
+    for (auto& mine : got) {
+      threads.emplace_back([&] {
+        for (++ready; ready < 2;)
+          std::this_thread::yield();
+        mine = Get(7);
+        MutexLock lock(mine->mutex);
+        EXPECT_EQ(mine->lines, 50U);
+      });
+    }
+    for (auto& thread : threads)
+      thread.join();
+    EXPECT_EQ(got[0], got[1]);
+    EXPECT_EQ(Loads(), 1U);
+  }
+}
+
+// Queries, timers, deletions at once: no turn is lost but by Rebuild, and none is there twice.
+TEST_F(IndexCacheTest, ManyThreads) {
+  options_.bytes_max = 20'000;  // a few of them
+  options_.idle_ms = 0;
+  options_.write_turns = 5;
+  Reopen();
+  constexpr int kRounds = 150;
+  std::vector<std::thread> threads;
+  for (int thread = 0; thread < 3; ++thread) {
+    threads.emplace_back([this, thread] {
+      for (int i = 0; i < kRounds; ++i) {
+        const int64_t session = 1 + (i * 7 + thread) % 5;
+        Say(session, 1 + static_cast<uint32_t>(i % 3));
+        (void)LinesOf(session);
+      }
+    });
+  }
+  threads.emplace_back([this] {
+    for (int i = 0; i < kRounds; ++i) {
+      cache_->WriteDue();
+      cache_->DropIdle();
+      if (i % 10 == 0) {
+        EXPECT_TRUE(cache_->Rebuild(1).ok());
+      }
+      if (i % 25 == 0) cache_->FlushAll();
+    }
+  });
+  for (auto& thread : threads)
+    thread.join();
+  EXPECT_EQ(Rebuilds("corrupt") + Rebuilds("io") + Rebuilds("owner") + WriteErrors(), 0U);
+  std::vector<uint64_t> lines;
+  for (int64_t session = 1; session <= 5; ++session)
+    lines.push_back(LinesOf(session));
+  cache_->FlushAll();
+  Reopen();
+  for (int64_t session = 1; session <= 5; ++session)
+    EXPECT_EQ(LinesOf(session), lines[static_cast<size_t>(session - 1)]);
+}
+
+}  // namespace
+}  // namespace tenuto
