@@ -4,12 +4,51 @@
 #include <atomic>
 #include <deque>
 #include <map>
+#include <set>
 #include <utility>
 
 #include "base/log.h"
 #include "session/manager.h"
 
 namespace tenuto {
+
+namespace {
+
+using ReplayDone = std::function<void(Result<ReplayOutcome>)>;
+
+Error Stopping() {
+  return Error(Code::kUnavailable, "the server is shutting down");
+}
+
+TurnRequest ReplayTurn(const SessionKey& key, const TurnPrompt& prompt, int32_t max_tokens) {
+  TurnRequest turn;
+  turn.identity = key.tenant + "::" + key.user + "::" + key.agent;
+  turn.kind = TurnRequest::Kind::kTokens;
+  turn.tokens = prompt.tokens;
+  turn.sampling.temperature = 0;
+  turn.seed_given = true;
+  turn.max_tokens = max_tokens;
+  turn.recall = RecallMode::kOff;
+  return turn;
+}
+
+ReplayOutcome Compare(const TurnPrompt& prompt, TurnId without, int32_t max_tokens,
+                      TurnOutcome run) {
+  const size_t compared = std::min(prompt.answer.size(), static_cast<size_t>(max_tokens));
+  ReplayOutcome replay;
+  replay.turn = prompt.turn;
+  replay.without = std::move(without);
+  replay.equal = run.tokens.size() == compared &&
+                 std::equal(run.tokens.begin(), run.tokens.end(), prompt.answer.begin());
+  replay.text = std::move(run.text);
+  replay.stored_text = prompt.text;
+  replay.prompt_tokens = run.prompt_tokens;
+  replay.completion_tokens = run.completion_tokens;
+  replay.finish_reason = std::move(run.finish_reason);
+  return replay;
+}
+
+}  // namespace
 
 // All fields but `next_ticket` belong to the core runner.
 struct Service::State : std::enable_shared_from_this<Service::State> {
@@ -27,6 +66,10 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
   void Submit(uint64_t ticket, TurnRequest request, TurnSink sink);
   void Cancel(uint64_t ticket);
+  void Replay(uint64_t ticket, const SessionKey& key, const TurnId& turn, ReplayRequest request,
+              ReplayDone done);
+  void RunReplay(uint64_t ticket, const SessionKey& key, ReplayRequest request, TurnPrompt prompt,
+                 ReplayDone done);
   void Ready(const TurnPtr& turn, bool preempted);
   void Finished(const TurnPtr& turn);
   void Pump();
@@ -45,6 +88,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
   std::atomic<uint64_t> next_ticket{1};
   std::map<uint64_t, TurnPtr> turns;  // all that are not finished, by ticket: oldest first
+  std::set<uint64_t> replays;         // whose prompt is being read
   std::deque<TurnPtr> ready;          // prepared, first come first served
   std::map<uint64_t, TurnPtr> running;
   uint64_t admissions = 0;
@@ -58,7 +102,7 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 
 void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink) {
   const auto refuse = [&](Error error) { sink.on_done(std::move(error)); };
-  if (stopping) return refuse(Error(Code::kUnavailable, "the server is shutting down"));
+  if (stopping) return refuse(Stopping());
   if (turns.size() >= settings.turns_queued_max + static_cast<size_t>(settings.turns_running_max)) {
     refused.Add();
     return refuse(
@@ -75,7 +119,43 @@ void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink)
   sessions.Begin(turn);
 }
 
+void Service::State::Replay(uint64_t ticket, const SessionKey& key, const TurnId& turn,
+                            ReplayRequest request, ReplayDone done) {
+  if (stopping) return done(Stopping());
+  replays.insert(ticket);
+  TurnId without = request.without;
+  sessions.ReadPrompt(key, turn, std::move(without),
+                      [self = shared_from_this(), ticket, key, request = std::move(request),
+                       done = std::move(done)](Result<TurnPrompt> prompt) {
+                        const bool wanted = self->replays.erase(ticket) > 0;
+                        if (!prompt) return done(std::move(prompt).error());
+                        if (!wanted)
+                          return done(Error(Code::kUnavailable, "the replay was given up"));
+                        self->RunReplay(ticket, key, request, std::move(prompt).value(), done);
+                      });
+}
+
+void Service::State::RunReplay(uint64_t ticket, const SessionKey& key, ReplayRequest request,
+                               TurnPrompt prompt, ReplayDone done) {
+  // The stored answer ends before its end-of-turn token, so as many tokens can be compared whether
+  // it ended by itself or was cut.
+  const int32_t max_tokens =
+      request.max_tokens.value_or(static_cast<int32_t>(prompt.answer.size()));
+  TurnRequest turn = ReplayTurn(key, prompt, max_tokens);
+  TurnSink sink;
+  sink.on_chunk = [](const RunChunk&) {};
+  sink.on_done = [prompt = std::move(prompt), without = std::move(request.without), max_tokens,
+                  done = std::move(done)](Result<TurnOutcome> outcome) {
+    if (!outcome) return done(std::move(outcome).error());
+    // Half an answer equals nothing.
+    if (outcome->incomplete) return done(Error(Code::kUnavailable, "the replay was given up"));
+    done(Compare(prompt, without, max_tokens, std::move(outcome).value()));
+  };
+  Submit(ticket, std::move(turn), std::move(sink));
+}
+
 void Service::State::Cancel(uint64_t ticket) {
+  if (replays.erase(ticket) > 0) return;
   const auto it = turns.find(ticket);
   if (it == turns.end()) return;
   const TurnPtr turn = it->second;
@@ -260,7 +340,7 @@ void Service::ImportItems(SessionKey key, std::vector<ImportItem> items,
                           std::function<void(Result<ImportOutcome>)> done) {
   state_->core.Post([state = state_, key = std::move(key), items = std::move(items),
                      done = std::move(done)]() mutable {
-    if (state->stopping) return done(Error(Code::kUnavailable, "the server is shutting down"));
+    if (state->stopping) return done(Stopping());
     state->sessions.Import(key, std::move(items), done);
   });
 }
@@ -269,6 +349,49 @@ void Service::DeleteSession(SessionKey key, std::function<void(Status)> done) {
   state_->core.Post([state = state_, key = std::move(key), done = std::move(done)] {
     state->sessions.Delete(key, done);
   });
+}
+
+void Service::Search(MemorySearch search, std::function<void(Result<MemoryAnswer>)> done) {
+  state_->core.Post([state = state_, search = std::move(search), done = std::move(done)] {
+    if (state->stopping) return done(Stopping());
+    state->sessions.Search(search, done);
+  });
+}
+
+void Service::Explain(SessionKey key, TurnId turn,
+                      std::function<void(Result<TurnExplanation>)> done) {
+  state_->core.Post(
+      [state = state_, key = std::move(key), turn = std::move(turn), done = std::move(done)] {
+        if (state->stopping) return done(Stopping());
+        state->sessions.Explain(key, turn, done);
+      });
+}
+
+void Service::ChangeTurn(SessionKey key, TurnId turn, TurnChange change,
+                         std::function<void(Result<TurnState>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), turn = std::move(turn),
+                     change = std::move(change), done = std::move(done)] {
+    if (state->stopping) return done(Stopping());
+    state->sessions.ChangeTurn(key, turn, change, done);
+  });
+}
+
+void Service::DeleteTurn(SessionKey key, TurnId turn,
+                         std::function<void(Result<TurnDeletion>)> done) {
+  state_->core.Post(
+      [state = state_, key = std::move(key), turn = std::move(turn), done = std::move(done)] {
+        if (state->stopping) return done(Stopping());
+        state->sessions.DeleteTurn(key, turn, done);
+      });
+}
+
+TurnTicket Service::Replay(SessionKey key, TurnId turn, ReplayRequest request,
+                           std::function<void(Result<ReplayOutcome>)> done) {
+  const uint64_t ticket = state_->next_ticket.fetch_add(1, std::memory_order_relaxed);
+  state_->core.Post([state = state_, ticket, key = std::move(key), turn = std::move(turn),
+                     request = std::move(request),
+                     done = std::move(done)] { state->Replay(ticket, key, turn, request, done); });
+  return TurnTicket{ticket};
 }
 
 void Service::Shutdown(std::function<void()> done) {

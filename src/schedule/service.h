@@ -18,6 +18,7 @@
 #include "engine/types.h"
 #include "io/runner.h"
 #include "session/import.h"
+#include "session/recall_types.h"
 #include "session/turn_types.h"
 
 namespace tenuto {
@@ -32,6 +33,21 @@ struct ServiceSettings {
 // Names a submitted turn, for Cancel.
 struct TurnTicket {
   uint64_t value = 0;
+};
+
+// How a turn is to be run again.
+struct ReplayRequest {
+  TurnId without;                     // a turn that the prompt is not to quote; empty: none
+  std::optional<int32_t> max_tokens;  // none: as many as the stored answer has
+};
+struct ReplayOutcome {
+  TurnId turn, without;
+  std::string text;         // what the prompt gives now, greedily
+  std::string stored_text;  // the answer in the log
+  bool equal = false;       // the same tokens, as far as max_tokens reaches
+  int32_t prompt_tokens = 0;
+  int32_t completion_tokens = 0;
+  std::string finish_reason;
 };
 
 class Service {
@@ -51,7 +67,7 @@ class Service {
   // sink.on_done comes exactly once, also after Cancel or an error.
   TurnTicket Submit(TurnRequest request, TurnSink sink);
   // The client is gone: the turn ends at the next step; what was generated is committed as an
-  // incomplete turn.
+  // incomplete turn. A replay just ends.
   void Cancel(TurnTicket ticket);
 
   void ListSessions(std::string tenant, std::string user, std::string after, size_t limit,
@@ -63,6 +79,17 @@ class Service {
                    std::function<void(Result<ImportOutcome>)> done);
   // kConflict while a turn of it runs.
   void DeleteSession(SessionKey key, std::function<void(Status)> done);
+
+  // As the session manager's. kUnavailable while the server stops.
+  void Search(MemorySearch search, std::function<void(Result<MemoryAnswer>)> done);
+  void Explain(SessionKey key, TurnId turn, std::function<void(Result<TurnExplanation>)> done);
+  void ChangeTurn(SessionKey key, TurnId turn, TurnChange change,
+                  std::function<void(Result<TurnState>)> done);
+  void DeleteTurn(SessionKey key, TurnId turn, std::function<void(Result<TurnDeletion>)> done);
+  // Runs the prompt that a turn had once more, greedily; admitted like any turn, and leaves
+  // nothing. Errors of SessionManager::ReadPrompt and of Submit. `done` comes also after Cancel.
+  TurnTicket Replay(SessionKey key, TurnId turn, ReplayRequest request,
+                    std::function<void(Result<ReplayOutcome>)> done);
 
   // Refuses new turns (kUnavailable), ends running ones at a token boundary, commits them, waits
   // for exports; then `done`. Streams get their last chunk before it.
