@@ -51,7 +51,8 @@ void App::ReplyError(const ExchangePtr& exchange, std::string_view route, const 
 void App::Count(std::string_view route, int status) {
   // No braces inside a label: simple readers of the text take the first '}' for its end.
   std::string name(route.empty() ? "none" : route);
-  if (const size_t at = name.find("{id}"); at != std::string::npos) name.replace(at, 4, ":id");
+  std::replace(name.begin(), name.end(), '{', ':');
+  std::erase(name, '}');
   const std::string labels =
       MetricLabel("route", name) + "," + MetricLabel("status", std::to_string(status));
   metrics.GetCounter("tenuto_http_requests_total", "Answers by route and status", labels).Add();

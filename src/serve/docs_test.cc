@@ -25,9 +25,7 @@ TEST(Docs, ApiNamesEveryRouteAndField) {
     const std::string line = std::string(route.method) + " " + std::string(route.path) + "`";
     EXPECT_NE(api.find("`" + line), std::string::npos) << line;
   }
-  for (const Endpoint endpoint :
-       {Endpoint::kChat, Endpoint::kCompletions, Endpoint::kLlamaCompletion, Endpoint::kTokenize,
-        Endpoint::kDetokenize}) {
+  for (const Endpoint endpoint : kEndpoints) {
     for (const FieldRule& rule : FieldRules(endpoint)) {
       EXPECT_NE(api.find("`" + std::string(rule.name)), std::string::npos) << rule.name;
     }

@@ -26,12 +26,26 @@ constexpr std::array kRoutes = {
     Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession},
     Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns},
     Route{"POST", "/v1/sessions/{id}/import", HandleImport},
+    Route{"PATCH", "/v1/sessions/{id}/turns/{turn}", HandleChangeTurn},
+    Route{"DELETE", "/v1/sessions/{id}/turns/{turn}", HandleDeleteTurn},
+    Route{"GET", "/v1/sessions/{id}/turns/{turn}/explain", HandleExplain},
+    Route{"POST", "/v1/sessions/{id}/turns/{turn}/replay", HandleReplay},
+    Route{"POST", "/v1/memory/search", HandleSearch},
 };
 
-constexpr std::string_view kIdSegment = "{id}";
+// What of a path stands for the segments in braces, as sent.
+struct Named {
+  std::string_view id, turn;
 
-// Segment by segment; `id` takes what stands for {id}, which must not be empty.
-bool MatchesPath(std::string_view pattern, std::string_view path, std::string_view& id) {
+  std::string_view* Find(std::string_view segment) {
+    if (segment == "{id}") return &id;
+    if (segment == "{turn}") return &turn;
+    return nullptr;
+  }
+};
+
+// Segment by segment; one in braces stands for any that is not empty.
+bool MatchesPath(std::string_view pattern, std::string_view path, Named& named) {
   while (true) {
     if (pattern.empty() || path.empty()) return pattern.empty() && path.empty();
     if (!pattern.starts_with('/') || !path.starts_with('/')) return false;
@@ -39,9 +53,9 @@ bool MatchesPath(std::string_view pattern, std::string_view path, std::string_vi
     path.remove_prefix(1);
     const std::string_view want = pattern.substr(0, pattern.find('/'));
     const std::string_view have = path.substr(0, path.find('/'));
-    if (want == kIdSegment) {
+    if (std::string_view* name = named.Find(want); name != nullptr) {
       if (have.empty()) return false;
-      id = have;
+      *name = have;
     } else if (want != have) {
       return false;
     }
@@ -61,7 +75,7 @@ bool IsAcceptedMediaType(std::string_view value) {
 }
 
 std::optional<HttpResponse> CheckMediaType(const HttpRequest& request) {
-  if (request.method != "POST") return std::nullopt;
+  if (request.method != "POST" && request.method != "PATCH") return std::nullopt;
   if (request.Find("Content-Encoding") != nullptr) {
     return ErrorResponse(415, "Content-Encoding is not supported: send the JSON as it is");
   }
@@ -105,17 +119,19 @@ RouteMatch MatchRoute(std::string_view method, std::string_view path) {
   RouteMatch match;
   const std::string_view wanted = method == "HEAD" ? "GET" : method;
   for (const Route& route : kRoutes) {
-    std::string_view id;
-    if (!MatchesPath(route.path, path, id)) continue;
+    Named named;
+    if (!MatchesPath(route.path, path, named)) continue;
     match.path = route.path;
     if (!match.allow.empty()) match.allow += ", ";
     match.allow += route.method;
     if (route.method == "GET") match.allow += ", HEAD";
     if (route.method != wanted) continue;
     match.route = &route;
-    auto decoded = PercentDecode(id, false);
-    match.bad_id = !decoded;
-    match.id = std::move(decoded).value_or("");
+    auto id = PercentDecode(named.id, false);
+    auto turn = PercentDecode(named.turn, false);
+    match.bad_id = !id || !turn;
+    match.id = std::move(id).value_or("");
+    match.turn = std::move(turn).value_or("");
   }
   if (!match.allow.empty()) match.allow += ", OPTIONS";
   return match;
@@ -142,8 +158,8 @@ void HandleRequest(const AppPtr& app, const ExchangePtr& exchange) {
   if (!target) return app->Reply(exchange, "", ErrorResponse(400, "the request target is broken"));
   RouteMatch match = MatchRoute(request.method, target->path);
   if (match.route == nullptr) return app->Reply(exchange, "", ErrorResponse(404, "no such path"));
-  match.route->handler(
-      RouteCall{app, exchange, match.path, std::move(match.id), std::move(*target)});
+  match.route->handler(RouteCall{app, exchange, match.path, std::move(match.id),
+                                 std::move(match.turn), std::move(*target)});
 }
 
 }  // namespace tenuto

@@ -19,12 +19,13 @@ struct RouteCall {
   ExchangePtr exchange;
   std::string_view route;  // the path of the table
   std::string id;          // what stood for {id}, decoded
+  std::string turn;        // and for {turn}
   Target target;           // points into exchange->request()
 };
 
 struct Route {
   std::string_view method;
-  std::string_view path;  // segments; "{id}" stands for one
+  std::string_view path;  // segments; "{id}" and "{turn}" stand for one each
   void (*handler)(const RouteCall&) = nullptr;
   bool open = false;  // needs no key
 };
@@ -35,8 +36,9 @@ struct RouteMatch {
   const Route* route = nullptr;
   std::string_view path;  // of the table, also where only the method is wrong; "" for no such path
   std::string id;
+  std::string turn;
   std::string allow;    // methods of this path, for Allow
-  bool bad_id = false;  // {id} can't be decoded
+  bool bad_id = false;  // {id} or {turn} can't be decoded
 };
 // HEAD is answered by GET's handler.
 RouteMatch MatchRoute(std::string_view method, std::string_view path);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "serve/answers/errors.h"
+#include "serve/answers/memory.h"
 #include "serve/json/writer.h"
 
 namespace tenuto {
@@ -151,8 +152,7 @@ std::string TenutoJson(const TurnOutcome& outcome, const std::vector<std::string
       .Field("archived_turns", outcome.archived_turns)
       .Field("trimmed_turns", outcome.trimmed_turns)
       .EndObject();
-  writer.Key("recall").BeginObject().Field("decision", "off").Field("tokens", 0);
-  writer.Key("candidates").BeginArray().EndArray().EndObject();
+  WriteRecall(writer, outcome.recall);
   writer.Key("ignored").BeginArray();
   for (const std::string& name : ignored)
     writer.String(name);

@@ -31,6 +31,10 @@ TurnOutcome Outcome() {
   outcome.window_turns = 2;
   outcome.window_tokens = 13;
   outcome.window_limit = 100;
+  outcome.recall.decision = "injected";
+  outcome.recall.tokens = 12;
+  outcome.recall.candidates = {{TurnId{"01A"}, 1.5, {"sea", "\xc3\xa9"}, true, "matches"},
+                               {TurnId{"01B"}, 0.25, {}, false, "chance"}};
   outcome.times = {0.5, 1, 2, 30, 4};
   return outcome;
 }
@@ -69,7 +73,9 @@ void ExpectTenuto(const json::object& tenuto) {
   EXPECT_EQ(tenuto.at("window"),
             json::parse(R"({"turns":2,"tokens":13,"limit_tokens":100,"archived_turns":0,
                             "trimmed_turns":0})"));
-  EXPECT_EQ(tenuto.at("recall"), json::parse(R"({"decision":"off","tokens":0,"candidates":[]})"));
+  EXPECT_EQ(tenuto.at("recall"), json::parse(R"({"decision":"injected","tokens":12,"candidates":[
+      {"turn":"01A","score":1.5,"terms":["sea","\u00e9"],"injected":true,"why":"matches"},
+      {"turn":"01B","score":0.25,"terms":[],"injected":false,"why":"chance"}]})"));
   EXPECT_EQ(tenuto.at("ignored"), json::parse(R"(["foo"])"));
   EXPECT_EQ(tenuto.at("timing_ms").as_object().size(), 5U);
   EXPECT_EQ(tenuto.at("seed"), 7);
@@ -145,6 +151,8 @@ TEST(AnswerBody, WithoutASession) {
   const json::value body = json::parse(AnswerBody(Meta(ApiKind::kChat), outcome));
   EXPECT_TRUE(body.at("tenuto").at("session").is_null());
   EXPECT_TRUE(body.at("tenuto").at("turn").is_null());
+  EXPECT_EQ(json::parse(TenutoJson(TurnOutcome(), {})).at("recall"),
+            json::parse(R"({"decision":"off","tokens":0,"candidates":[]})"));
 }
 
 std::string Stream(AnswerMeta meta) {

@@ -3,21 +3,14 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "serve/answers/errors.h"
 #include "serve/handlers/handlers.h"
+#include "serve/handlers/reply.h"
 #include "serve/http/listener.h"
 #include "serve/json/writer.h"
 #include "serve/requests/parts.h"
-#include "serve/routes.h"
 
 namespace tenuto {
 namespace {
-
-HttpResponse JsonResponse(std::string body) {
-  HttpResponse response;
-  response.body = std::move(body);
-  return response;
-}
 
 void ReplyJson(const RouteCall& call, std::string body) {
   call.app->Reply(call.exchange, call.route, JsonResponse(std::move(body)));

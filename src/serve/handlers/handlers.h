@@ -1,5 +1,5 @@
-// The handlers of the route table, by file: basic.cc, sessions.cc, turns.cc. All run on the loop of
-// their exchange and answer it once, now or later.
+// The handlers of the route table, by file: basic.cc, memory.cc, sessions.cc, turns.cc. All run on
+// the loop of their exchange and answer it once, now or later.
 #pragma once
 
 namespace tenuto {
@@ -26,5 +26,12 @@ void HandleGetSession(const RouteCall& call);
 void HandleDeleteSession(const RouteCall& call);
 void HandleGetTurns(const RouteCall& call);
 void HandleImport(const RouteCall& call);
+
+// memory.cc
+void HandleSearch(const RouteCall& call);
+void HandleExplain(const RouteCall& call);
+void HandleReplay(const RouteCall& call);
+void HandleChangeTurn(const RouteCall& call);
+void HandleDeleteTurn(const RouteCall& call);
 
 }  // namespace tenuto

@@ -4,10 +4,9 @@
 #include <charconv>
 #include <utility>
 
-#include "serve/answers/errors.h"
 #include "serve/handlers/handlers.h"
+#include "serve/handlers/reply.h"
 #include "serve/requests/import.h"
-#include "serve/routes.h"
 
 namespace tenuto {
 namespace {
@@ -16,18 +15,6 @@ constexpr size_t kListDefault = 20;
 constexpr size_t kListMax = 100;
 constexpr size_t kTurnsDefault = 100;
 constexpr size_t kTurnsMax = 1000;
-
-HttpResponse JsonResponse(std::string body) {
-  HttpResponse response;
-  response.body = std::move(body);
-  return response;
-}
-
-// Hands a service's answer back to the loop of the exchange.
-void PostReply(const RouteCall& call, HttpResponse response) {
-  call.exchange->Post([app = call.app, exchange = call.exchange, route = call.route,
-                       response = std::move(response)] { app->Reply(exchange, route, response); });
-}
 
 Result<size_t> ReadLimit(const Target& target, size_t otherwise, size_t most) {
   const std::string* text = target.Find("limit");
@@ -52,14 +39,6 @@ Result<TurnPageRequest> ReadTurnPage(const Target& target) {
   return page;
 }
 
-// Parses the {id} of the path; answers the request itself when that fails.
-std::optional<SessionKey> KeyOf(const RouteCall& call) {
-  auto key = ParseSessionKey(call.id);
-  if (key) return std::move(key).value();
-  call.app->ReplyError(call.exchange, call.route, std::move(key).error().At("session_id"));
-  return std::nullopt;
-}
-
 }  // namespace
 
 void HandleListSessions(const RouteCall& call) {
@@ -78,18 +57,16 @@ void HandleListSessions(const RouteCall& call) {
   const std::string* user = call.target.Find("user");
   const bool all = user == nullptr || user->empty();
   call.app->service.ListSessions(all ? "" : "default", all ? "" : *user, std::move(after), *limit,
-                                 [call](Result<SessionListing> listing) {
-                                   PostReply(call, listing ? JsonResponse(SessionListBody(*listing))
-                                                           : ErrorResponse(listing.error()));
+                                 [call](const Result<SessionListing>& listing) {
+                                   PostResult(call, listing, SessionListBody);
                                  });
 }
 
 void HandleGetSession(const RouteCall& call) {
   const auto key = KeyOf(call);
   if (!key) return;
-  call.app->service.GetSession(*key, [call](Result<SessionInfo> session) {
-    PostReply(call, session ? JsonResponse(SessionBody(*session)) : ErrorResponse(session.error()));
-  });
+  call.app->service.GetSession(
+      *key, [call](const Result<SessionInfo>& session) { PostResult(call, session, SessionBody); });
 }
 
 void HandleGetTurns(const RouteCall& call) {
@@ -97,8 +74,8 @@ void HandleGetTurns(const RouteCall& call) {
   if (!key) return;
   auto page = ReadTurnPage(call.target);
   if (!page) return call.app->ReplyError(call.exchange, call.route, page.error());
-  call.app->service.GetTurns(*key, std::move(page).value(), [call](Result<TurnPage> turns) {
-    PostReply(call, turns ? JsonResponse(TurnListBody(*turns)) : ErrorResponse(turns.error()));
+  call.app->service.GetTurns(*key, std::move(page).value(), [call](const Result<TurnPage>& turns) {
+    PostResult(call, turns, TurnListBody);
   });
 }
 
@@ -110,10 +87,8 @@ void HandleImport(const RouteCall& call) {
     auto items = ParseImportBody(call.exchange->request().body);
     if (!items) return PostReply(call, ErrorResponse(items.error()));
     call.app->service.ImportItems(
-        key, std::move(items).value(), [call](Result<ImportOutcome> outcome) {
-          PostReply(call,
-                    outcome ? JsonResponse(ImportBody(*outcome)) : ErrorResponse(outcome.error()));
-        });
+        key, std::move(items).value(),
+        [call](const Result<ImportOutcome>& outcome) { PostResult(call, outcome, ImportBody); });
   });
 }
 
@@ -121,7 +96,7 @@ void HandleDeleteSession(const RouteCall& call) {
   const auto key = KeyOf(call);
   if (!key) return;
   call.app->service.DeleteSession(*key, [call, key = *key](const Status& status) {
-    PostReply(call, status ? JsonResponse(SessionDeletedBody(key)) : ErrorResponse(status.error()));
+    PostResult(call, status, [&](Unit) { return SessionDeletedBody(key); });
   });
 }
 

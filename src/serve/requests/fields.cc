@@ -35,6 +35,7 @@ constexpr std::array kSampling = {
     Honoured("ignore_eos"),
     Honoured("stream"),
     Honoured("session_id"),
+    Honoured("recall"),
 };
 
 // Fields of llama-server and vLLM that we don't do, by the value that turns each off.
@@ -144,6 +145,16 @@ constexpr std::array kTokenize = {
 
 constexpr std::array kDetokenize = {Honoured("tokens"), Honoured("model")};
 
+constexpr std::array kSearch = {
+    Honoured("session_id"), Honoured("scope"), Honoured("user"),
+    Honoured("query"),      Honoured("limit"),
+};
+
+constexpr std::array kReplay = {Honoured("without"), Honoured("max_tokens")};
+
+constexpr std::array kTurnChange = {Honoured("pinned"), Honoured("recall"),
+                                    Honoured("superseded_by")};
+
 template <size_t... N>
 std::vector<FieldRule> Join(const std::array<FieldRule, N>&... parts) {
   std::vector<FieldRule> all;
@@ -237,8 +248,6 @@ std::span<const FieldRule> FieldRules(Endpoint endpoint) {
   static const std::vector<FieldRule> completions =
       Join(kCompletions, kOpenAi, kSampling, kForeign);
   static const std::vector<FieldRule> llama = Join(kLlama, kSampling, kForeign);
-  static const std::vector<FieldRule> tokenize = Join(kTokenize);
-  static const std::vector<FieldRule> detokenize = Join(kDetokenize);
   switch (endpoint) {
     case Endpoint::kChat:
       return chat;
@@ -247,9 +256,15 @@ std::span<const FieldRule> FieldRules(Endpoint endpoint) {
     case Endpoint::kLlamaCompletion:
       return llama;
     case Endpoint::kTokenize:
-      return tokenize;
+      return kTokenize;
     case Endpoint::kDetokenize:
-      return detokenize;
+      return kDetokenize;
+    case Endpoint::kSearch:
+      return kSearch;
+    case Endpoint::kReplay:
+      return kReplay;
+    case Endpoint::kTurnChange:
+      return kTurnChange;
   }
   return {};
 }

@@ -47,7 +47,21 @@ struct FieldRule {
 bool IsInert(const boost::json::value& value, Inert inert);
 
 // The tables, for the parsers, for the docs and for the tests that walk them.
-enum class Endpoint : uint8_t { kChat, kCompletions, kLlamaCompletion, kTokenize, kDetokenize };
+enum class Endpoint : uint8_t {
+  kChat,
+  kCompletions,
+  kLlamaCompletion,
+  kTokenize,
+  kDetokenize,
+  kSearch,
+  kReplay,
+  kTurnChange,
+};
+inline constexpr Endpoint kEndpoints[] = {
+    Endpoint::kChat,     Endpoint::kCompletions, Endpoint::kLlamaCompletion,
+    Endpoint::kTokenize, Endpoint::kDetokenize,  Endpoint::kSearch,
+    Endpoint::kReplay,   Endpoint::kTurnChange,
+};
 std::span<const FieldRule> FieldRules(Endpoint endpoint);
 
 // How many names a request's `ignored` keeps: what is sent is bounded, what comes back as well.

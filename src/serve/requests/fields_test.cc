@@ -141,9 +141,7 @@ TEST(Fields, EveryPublishedFieldIsKnown) {
 }
 
 TEST(Fields, NoneIsListedTwiceAndNullAsksForNothing) {
-  for (const Endpoint endpoint :
-       {Endpoint::kChat, Endpoint::kCompletions, Endpoint::kLlamaCompletion, Endpoint::kTokenize,
-        Endpoint::kDetokenize}) {
+  for (const Endpoint endpoint : kEndpoints) {
     std::set<std::string_view> seen;
     for (const FieldRule& rule : FieldRules(endpoint)) {
       EXPECT_TRUE(seen.insert(rule.name).second) << rule.name;

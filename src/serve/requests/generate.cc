@@ -85,6 +85,7 @@ Status ReadCommon(const json::object& object, Endpoint endpoint, const RequestHe
   TENUTO_TRY(ReadModel(object, context, request.ignored));
   TENUTO_TRY(ReadStream(object, context.strict, request));
   TENUTO_TRY(ReadSession(object, headers, request.turn));
+  TENUTO_TRY(ReadRecall(object, request.turn));
   SamplingRules rules;
   if (endpoint == Endpoint::kLlamaCompletion) rules = {100.0, true};
   return ReadSampling(object, rules, context, request.turn);
@@ -157,19 +158,23 @@ Result<RequestHeaders> ReadRequestHeaders(const HttpRequest& request) {
   return headers;
 }
 
-Status ReadSession(const json::object& object, const RequestHeaders& headers, TurnRequest& turn) {
+Result<std::optional<SessionKey>> ReadSessionKey(const json::object& object,
+                                                 const RequestHeaders& headers) {
   TENUTO_ASSIGN(const auto in_body, ReadString(object, "session_id"));
-  if (in_body || !headers.session_id.empty()) {
-    auto key = ParseSessionKey(in_body ? *in_body : headers.session_id);
-    if (!key) return std::move(key).error().At("session_id");
-    turn.session = std::move(key).value();
-  }
+  if (!in_body && headers.session_id.empty()) return std::optional<SessionKey>();
+  auto key = ParseSessionKey(in_body ? *in_body : headers.session_id);
+  if (!key) return std::move(key).error().At("session_id");
   if (in_body && !headers.session_id.empty()) {
     const auto in_head = ParseSessionKey(headers.session_id);
-    if (!in_head || *in_head != *turn.session) {
+    if (!in_head || *in_head != *key) {
       return InvalidAt("session_id", "and header X-Session-ID differ; give one of them");
     }
   }
+  return std::optional<SessionKey>(std::move(key).value());
+}
+
+Status ReadSession(const json::object& object, const RequestHeaders& headers, TurnRequest& turn) {
+  TENUTO_ASSIGN(turn.session, ReadSessionKey(object, headers));
   if (turn.session) {
     turn.identity = turn.session->tenant + "::" + turn.session->user + "::" + turn.session->agent;
   }

@@ -228,6 +228,35 @@ TEST(ChatRequest, SessionOfBodyAndHead) {
   EXPECT_EQ(GoodChat(Chat(), {"x", "key-1"}).turn.idempotency_key, "key-1");
 }
 
+TEST(ChatRequest, Recall) {
+  const auto logged = [](const GenerateRequest& request, const std::string& value) {
+    return request.turn.params_json.find("\"recall\":" + value) != std::string::npos;
+  };
+  const std::string session = R"(,"session_id":"x")";
+  for (const std::string given : {"", R"(,"recall":"auto")", R"(,"recall":null)"}) {
+    const GenerateRequest request = GoodChat(Chat(session + given));
+    EXPECT_NE(request.turn.recall, RecallMode::kOff);
+    EXPECT_NE(request.turn.recall, RecallMode::kForced);
+    EXPECT_FALSE(logged(request, ""));
+  }
+  const GenerateRequest off = GoodChat(Chat(session + R"(,"recall":"off")"));
+  EXPECT_EQ(off.turn.recall, RecallMode::kOff);
+  EXPECT_TRUE(logged(off, "\"off\""));
+  const GenerateRequest forced = GoodChat(Chat(R"(,"recall":"force")"), {"x", ""});
+  EXPECT_EQ(forced.turn.recall, RecallMode::kForced);
+  EXPECT_TRUE(logged(forced, "\"force\""));
+  // Without a session there is nothing to recall: only who insists is told.
+  EXPECT_EQ(GoodChat(Chat(R"(,"recall":"off")")).turn.recall, RecallMode::kOff);
+  EXPECT_EQ(GoodChat(Chat(R"(,"recall":"auto")")).turn.recall, RecallMode::kAuto);
+  EXPECT_EQ(ChatField(Chat(R"(,"recall":"force")")), "recall");
+  for (const std::string bad : {"\"on\"", "\"\"", "\"Force\"", "true", "1", "[]", "{}"})
+    EXPECT_EQ(ChatField(Chat(session + ",\"recall\":" + bad)), "recall") << bad;
+
+  const std::string prompt = R"({"prompt":"hi","session_id":"x","recall":"off"})";
+  EXPECT_EQ(ParseCompletionsRequest(prompt, {}, Context())->turn.recall, RecallMode::kOff);
+  EXPECT_EQ(ParseLlamaRequest(prompt, {}, Context())->turn.recall, RecallMode::kOff);
+}
+
 TEST(ChatRequest, StreamOptions) {
   EXPECT_EQ(ChatField(Chat(R"(,"stream_options":{"include_usage":true})")), "stream_options");
   EXPECT_EQ(ChatField(Chat(R"(,"stream":true,"stream_options":5)")), "stream_options");

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <boost/json/object.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -21,10 +22,16 @@ struct SamplingRules {
 Status ReadSampling(const boost::json::object& object, const SamplingRules& rules,
                     const RequestContext& context, TurnRequest& turn);
 
+// `recall` into `turn`. REQUIRES: its session was read.
+Status ReadRecall(const boost::json::object& object, TurnRequest& turn);
+
 // The resolved settings of a turn, for the log and for /completion's generation_settings.
 std::string SamplingJson(const TurnRequest& turn);
 
-// `session_id` of the body and of the head, and the idempotency key.
+// `session_id` of the body or of the head.
+Result<std::optional<SessionKey>> ReadSessionKey(const boost::json::object& object,
+                                                 const RequestHeaders& headers);
+// The same into `turn`, and the idempotency key.
 Status ReadSession(const boost::json::object& object, const RequestHeaders& headers,
                    TurnRequest& turn);
 

@@ -157,6 +157,23 @@ Status ReadSampling(const json::object& object, const SamplingRules& rules,
   return Ok();
 }
 
+Status ReadRecall(const json::object& object, TurnRequest& turn) {
+  TENUTO_ASSIGN(const auto mode, ReadString(object, "recall"));
+  if (!mode) return Ok();
+  if (*mode == "auto") {
+    turn.recall = RecallMode::kAuto;
+  } else if (*mode == "off") {
+    turn.recall = RecallMode::kOff;
+  } else if (*mode == "force") {
+    turn.recall = RecallMode::kForced;
+    if (!turn.session)
+      return InvalidAt("recall", "as \"force\" needs a session_id: else there is no history");
+  } else {
+    return InvalidAt("recall", "must be \"auto\", \"off\" or \"force\"");
+  }
+  return Ok();
+}
+
 std::string SamplingJson(const TurnRequest& turn) {
   const SamplingParams& sampling = turn.sampling;
   JsonWriter writer;
@@ -171,6 +188,8 @@ std::string SamplingJson(const TurnRequest& turn) {
       .Field("frequency_penalty", sampling.frequency_penalty);
   if (turn.seed_given) writer.Field("seed", sampling.seed);
   writer.Field("n_predict", turn.max_tokens.value_or(-1)).Field("ignore_eos", turn.ignore_end);
+  if (turn.recall == RecallMode::kOff) writer.Field("recall", "off");
+  if (turn.recall == RecallMode::kForced) writer.Field("recall", "force");
   writer.Key("stop").BeginArray();
   for (const std::string& stop : turn.stop)
     writer.String(stop);

@@ -1,0 +1,157 @@
+#include "serve/answers/memory.h"
+
+#include <chrono>
+#include <cstdio>
+
+#include "serve/answers/sessions.h"
+
+namespace tenuto {
+namespace {
+
+// As an export writes it and an import reads it.
+std::string UtcTime(int64_t unix_ms) {
+  using std::chrono::floor;
+  const std::chrono::sys_time<std::chrono::milliseconds> time{std::chrono::milliseconds(unix_ms)};
+  const auto day = floor<std::chrono::days>(time);
+  const std::chrono::year_month_day date(day);
+  const std::chrono::hh_mm_ss clock(time - day);
+  char text[64];
+  std::snprintf(
+      text, sizeof(text), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
+      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
+      static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
+      static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
+  return text;
+}
+
+void WriteStrings(JsonWriter& writer, std::string_view name, const std::vector<std::string>& all) {
+  writer.Key(name).BeginArray();
+  for (const std::string& text : all)
+    writer.String(text);
+  writer.EndArray();
+}
+
+void WriteTurnIds(JsonWriter& writer, std::string_view name, const std::vector<TurnId>& turns) {
+  writer.Key(name).BeginArray();
+  for (const TurnId& turn : turns)
+    writer.String(turn.value);
+  writer.EndArray();
+}
+
+void WriteIgnored(JsonWriter& writer, const std::vector<std::string>& ignored) {
+  if (ignored.empty()) return;
+  writer.Key("tenuto").BeginObject();
+  WriteStrings(writer, "ignored", ignored);
+  writer.EndObject();
+}
+
+void WriteHit(JsonWriter& writer, const MemoryHit& hit) {
+  writer.BeginObject().Field("session", hit.session.Short()).Field("turn", hit.turn.value);
+  writer.Key("client_id");
+  if (hit.client_id.empty()) {
+    writer.Null();
+  } else {
+    writer.String(hit.client_id);
+  }
+  writer.Field("score", hit.score);
+  WriteStrings(writer, "terms", hit.terms);
+  writer.Field("time", UtcTime(hit.unix_ms)).Field("text", hit.text).EndObject();
+}
+
+}  // namespace
+
+void WriteRecall(JsonWriter& writer, const RecallOutcome& recall) {
+  writer.Key("recall").BeginObject();
+  writer.Field("decision", recall.decision).Field("tokens", recall.tokens);
+  writer.Key("candidates").BeginArray();
+  for (const RecallCandidate& candidate : recall.candidates) {
+    writer.BeginObject().Field("turn", candidate.turn.value).Field("score", candidate.score);
+    WriteStrings(writer, "terms", candidate.terms);
+    writer.Field("injected", candidate.injected).Field("why", candidate.why).EndObject();
+  }
+  writer.EndArray();
+  if (recall.indexed_now > 0) writer.Field("indexed_now", recall.indexed_now);
+  writer.EndObject();
+}
+
+std::string SearchBody(const MemoryAnswer& answer, const std::vector<std::string>& ignored) {
+  JsonWriter writer;
+  writer.BeginObject().Field("object", "list").Key("data").BeginArray();
+  for (const MemoryHit& hit : answer.hits)
+    WriteHit(writer, hit);
+  writer.EndArray().Field("decision", answer.decision);
+  WriteIgnored(writer, ignored);
+  writer.EndObject();
+  return writer.Take();
+}
+
+std::string ExplanationBody(const SessionKey& key, const TurnExplanation& explanation) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("object", "session.turn.explanation")
+      .Field("session", key.Short())
+      .Field("turn", explanation.turn.value)
+      .Field("line", explanation.line)
+      .Field("prompt_tokens", explanation.prompt_tokens)
+      .Field("same_prompt", explanation.same_prompt)
+      .Key("spans")
+      .BeginArray();
+  for (const PromptSpan& span : explanation.spans) {
+    writer.BeginObject().Field("kind", span.kind);
+    WriteTurnId(writer, "turn", span.turn);
+    writer.Field("tokens", span.tokens);
+    WriteTurnIds(writer, "quoted", span.quoted);
+    writer.EndObject();
+  }
+  writer.EndArray();
+  WriteRecall(writer, explanation.recall);
+  writer.EndObject();
+  return writer.Take();
+}
+
+std::string ReplayAnswerBody(const SessionKey& key, const ReplayOutcome& outcome,
+                             const std::vector<std::string>& ignored) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("object", "session.turn.replay")
+      .Field("session", key.Short())
+      .Field("turn", outcome.turn.value);
+  WriteTurnId(writer, "without", outcome.without);
+  writer.Field("text", outcome.text)
+      .Field("stored_text", outcome.stored_text)
+      .Field("equal", outcome.equal)
+      .Field("prompt_tokens", outcome.prompt_tokens)
+      .Field("completion_tokens", outcome.completion_tokens)
+      .Field("finish_reason", outcome.finish_reason);
+  WriteIgnored(writer, ignored);
+  writer.EndObject();
+  return writer.Take();
+}
+
+std::string TurnStateBody(const SessionKey& key, const TurnState& state,
+                          const std::vector<std::string>& ignored) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("object", "session.turn.state")
+      .Field("session", key.Short())
+      .Field("id", state.turn.value)
+      .Field("pinned", state.pinned)
+      .Field("recall", state.recall);
+  WriteTurnId(writer, "superseded_by", state.superseded_by);
+  WriteIgnored(writer, ignored);
+  writer.EndObject();
+  return writer.Take();
+}
+
+std::string TurnDeletedBody(const TurnDeletion& deletion) {
+  JsonWriter writer;
+  writer.BeginObject()
+      .Field("object", "session.turn.deleted")
+      .Field("id", deletion.turn.value)
+      .Field("deleted", true);
+  WriteTurnIds(writer, "used_by", deletion.used_by);
+  writer.EndObject();
+  return writer.Take();
+}
+
+}  // namespace tenuto
