@@ -64,13 +64,13 @@ class Finder {
   Finder(std::string_view clean, std::span<const Piece> pieces, Moment now)
       : clean_(clean), pieces_(pieces), today_(DayOf(now)) {
     thai_ = std::any_of(pieces.begin(), pieces.end(),
-                        [](const Piece& piece) { return piece.kind == PieceKind::kDense; });
+                        [](const Piece& piece) { return piece.kind == LexKind::kDense; });
   }
 
   std::vector<DateMention> Run() {
     while (at_ < pieces_.size() && found_.size() < kDateMentionsMax) {
       const Piece& piece = pieces_[at_];
-      if (piece.kind == PieceKind::kCjk || piece.kind == PieceKind::kDense) {
+      if (piece.kind == LexKind::kCjk || piece.kind == LexKind::kDense) {
         Dense(piece);
         ++at_;
         continue;
@@ -97,7 +97,7 @@ class Finder {
   }
   bool IsNumber(size_t ahead) const {
     const Piece* piece = Peek(ahead);
-    return piece != nullptr && piece->kind == PieceKind::kNumber;
+    return piece != nullptr && piece->kind == LexKind::kNumber;
   }
   bool Touches(size_t ahead) const { return Peek(ahead)->begin == pieces_[at_ + ahead - 1].end; }
   bool Take(Day day, size_t taken) {
@@ -192,7 +192,7 @@ class Finder {
 
   std::optional<int32_t> MonthAt(size_t ahead) const {
     const Piece* piece = Peek(ahead);
-    if (piece == nullptr || piece->kind == PieceKind::kMark) return std::nullopt;
+    if (piece == nullptr || piece->kind == LexKind::kMark) return std::nullopt;
     return MonthOf(piece->folded);
   }
 
@@ -299,7 +299,7 @@ class Finder {
 
   // "3" and a run that starts with "days ago": the same words as behind "three".
   bool Number3Ago(const Piece& piece) {
-    if (at_ == 0 || pieces_[at_ - 1].kind != PieceKind::kNumber) return false;
+    if (at_ == 0 || pieces_[at_ - 1].kind != LexKind::kNumber) return false;
     const int32_t number = NumberOf(pieces_[at_ - 1].folded);
     const auto one = DenseRelativeAt("\u4e00" + piece.folded);
     if (!one || one->weekday >= 0 || one->days >= 0 || number < 0 || number > 400) return false;

@@ -81,22 +81,22 @@ class Cutter {
     for (const Piece& piece : pieces) {
       const bool spaced = piece.begin == 0 || IsSpace(text_[piece.begin - 1]);
       const bool begins = begins_sentence_ || BreaksLine(before, piece.begin);
-      const Border border = begins                           ? Border::kSentence
-                            : piece.kind != PieceKind::kMark ? Border::kWord
-                            : spaced                         ? Border::kWord
-                                                             : Border::kInside;
+      const Border border = begins                         ? Border::kSentence
+                            : piece.kind != LexKind::kMark ? Border::kWord
+                            : spaced                       ? Border::kWord
+                                                           : Border::kInside;
       before = piece.end;
       begins_sentence_ = false;
       switch (piece.kind) {
-        case PieceKind::kWord:
-        case PieceKind::kNumber:
+        case LexKind::kWord:
+        case LexKind::kNumber:
           TakeWord(piece, border);
           break;
-        case PieceKind::kCjk:
-        case PieceKind::kDense:
+        case LexKind::kCjk:
+        case LexKind::kDense:
           TakeRun(piece, border);
           break;
-        case PieceKind::kMark:
+        case LexKind::kMark:
           atoms_.push_back({piece.begin, piece.end, words_, border});
           begins_sentence_ = EndsSentence(piece);
           break;
@@ -137,11 +137,11 @@ class Cutter {
     if (!fresh) return entry->second;
     std::string word = WithoutMarks(piece.folded);
     std::erase(word, '_');
-    const size_t zeros = piece.kind == PieceKind::kNumber ? word.find_first_not_of('0') : 0;
+    const size_t zeros = piece.kind == LexKind::kNumber ? word.find_first_not_of('0') : 0;
     if (zeros != std::string::npos) word.erase(0, zeros);
     for (uint32_t i = 0; i < terms_.size(); ++i) {
       const bool fits =
-          piece.kind == PieceKind::kNumber ? word == terms_[i] : HasStem(word, terms_[i]);
+          piece.kind == LexKind::kNumber ? word == terms_[i] : HasStem(word, terms_[i]);
       if (fits) entry->second.push_back(i);
     }
     return entry->second;

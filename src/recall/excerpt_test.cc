@@ -38,9 +38,9 @@ size_t WordsOf(std::string text) {
     text.erase(at, kTone.size());
   size_t words = 0;
   for (const Piece& piece : LexText(text)) {
-    const bool run = piece.kind == PieceKind::kCjk || piece.kind == PieceKind::kDense;
+    const bool run = piece.kind == LexKind::kCjk || piece.kind == LexKind::kDense;
     if (run) words += CharactersOf(piece.folded).size();
-    words += !run && piece.kind != PieceKind::kMark ? 1 : 0;
+    words += !run && piece.kind != LexKind::kMark ? 1 : 0;
   }
   return words;
 }

@@ -1,6 +1,7 @@
 #include "recall/index.h"
 
 #include <algorithm>
+#include <utility>
 
 #include "base/check.h"
 
@@ -44,6 +45,9 @@ struct RecallIndex::Parts {
   // `offset`: tokens of the turn before this text.
   void Take(const Analysed& text, uint32_t offset, uint8_t TermCounts::*field) {
     for (const Term& term : text.terms) {
+      // A character inside a word is looked for in what the user says only: it is most of a CJK
+      // text's postings and least of its meaning.
+      if (term.inside && field != &TermCounts::user) continue;
       const size_t at = (offset + term.position) / kPassageTokensMax;
       Need(at + 1);
       const bool asked = field == &TermCounts::user && term.asked;
@@ -127,10 +131,35 @@ void RecallIndex::Count(const TurnInfo& turn, int32_t sign) {
 
 void RecallIndex::AddPostings(const std::map<TermKey, TermCounts>& terms, uint32_t passage) {
   for (const auto& [key, counts] : terms)
-    Append(postings_[key], passage, counts);
+    Append(GrownOf(key), passage, counts);
 }
 
-void RecallIndex::Append(Postings& postings, uint32_t passage, TermCounts counts) {
+RecallIndex::LoadedTerm* RecallIndex::FindLoaded(TermKey key) {
+  const auto found =
+      std::lower_bound(loaded_.begin(), loaded_.end(), key,
+                       [](const LoadedTerm& term, TermKey wanted) { return term.key < wanted; });
+  const bool here = found != loaded_.end() && found->key == key && found->postings.all > 0;
+  return here ? &*found : nullptr;
+}
+
+// What was read is copied when it is first written to.
+RecallIndex::Grown& RecallIndex::GrownOf(TermKey key) {
+  const auto [entry, fresh] = grown_.try_emplace(key);
+  Grown& grown = entry->second;
+  if (!fresh) return grown;
+  LoadedTerm* loaded = FindLoaded(key);
+  if (loaded == nullptr) {
+    ++terms_;
+    return grown;
+  }
+  grown.bytes = loaded->postings.bytes;
+  grown.postings = std::exchange(loaded->postings, Postings());
+  grown.postings.bytes = grown.bytes;
+  return grown;
+}
+
+void RecallIndex::Append(Grown& grown, uint32_t passage, TermCounts counts) {
+  Postings& postings = grown.postings;
   const uint64_t delta = postings.all == 0 ? passage + 1 : passage - postings.last_passage;
   constexpr std::array<std::pair<TermCounts, PostingForm>, 6> kForms = {{
       {{1, 0, 0, 0}, PostingForm::kUser},
@@ -143,12 +172,13 @@ void RecallIndex::Append(Postings& postings, uint32_t passage, TermCounts counts
   const auto* form = std::find_if(kForms.begin(), kForms.end(),
                                   [&](const auto& one) { return one.first == counts; });
   if (form != kForms.end()) {
-    PutVarint(postings.bytes, delta << 3 | static_cast<uint64_t>(form->second));
+    PutVarint(grown.bytes, delta << 3 | static_cast<uint64_t>(form->second));
   } else {
-    PutVarint(postings.bytes, delta << 3 | static_cast<uint64_t>(PostingForm::kCounts));
-    PutVarint(postings.bytes, static_cast<uint64_t>(counts.user | counts.asked << 4 |
-                                                    counts.answer << 8 | counts.tool << 12));
+    PutVarint(grown.bytes, delta << 3 | static_cast<uint64_t>(PostingForm::kCounts));
+    PutVarint(grown.bytes, static_cast<uint64_t>(counts.user | counts.asked << 4 |
+                                                 counts.answer << 8 | counts.tool << 12));
   }
+  postings.bytes = grown.bytes;
   postings.last_passage = passage;
   ++postings.all;
   if (counts.user + counts.asked + counts.answer > 0) ++postings.df;
@@ -174,20 +204,31 @@ bool RecallIndex::Remove(uint32_t turn) {
   const auto turn_at = static_cast<uint32_t>(at);
   TurnInfo& info = turns_[turn_at];
   Count(info, -1);
-  for (auto entry = postings_.begin(); entry != postings_.end();) {
-    Postings kept;
-    ForEach(entry->second, [&](uint32_t passage, TermCounts counts) {
+  uint32_t end = info.first_passage;
+  while (end < passages_.size() && passages_[end].turn_at == turn_at)
+    ++end;
+  std::vector<TermKey> holding;
+  for (const LoadedTerm& term : loaded_) {
+    if (HasPassage(term.postings, info.first_passage, end)) holding.push_back(term.key);
+  }
+  for (const auto& [key, grown] : grown_) {
+    if (HasPassage(grown.postings, info.first_passage, end)) holding.push_back(key);
+  }
+  for (const TermKey key : holding) {
+    Grown& grown = GrownOf(key);
+    Grown kept;
+    ForEach(grown.postings, [&](uint32_t passage, TermCounts counts) {
       if (passages_[passage].turn_at != turn_at) Append(kept, passage, counts);
     });
-    if (kept.all == 0) {
-      entry = postings_.erase(entry);
+    if (kept.postings.all == 0) {
+      grown_.erase(key);
+      --terms_;
       continue;
     }
-    if (kept.all != entry->second.all) entry->second = std::move(kept);
-    ++entry;
+    grown = std::move(kept);
+    grown.postings.bytes = grown.bytes;
   }
-  for (size_t i = info.first_passage; i < passages_.size() && passages_[i].turn_at == turn_at;
-       ++i) {
+  for (size_t i = info.first_passage; i < end; ++i) {
     passages_[i].user_tokens = 0;
     passages_[i].answer_tokens = 0;
   }
@@ -214,8 +255,28 @@ int64_t RecallIndex::TurnAt(uint32_t turn) const {
 }
 
 const Postings* RecallIndex::Find(TermKey key) const {
-  const auto found = postings_.find(key);
-  return found == postings_.end() ? nullptr : &found->second;
+  const auto grown = grown_.find(key);
+  if (grown != grown_.end()) return &grown->second.postings;
+  const auto found =
+      std::lower_bound(loaded_.begin(), loaded_.end(), key,
+                       [](const LoadedTerm& term, TermKey wanted) { return term.key < wanted; });
+  const bool here = found != loaded_.end() && found->key == key && found->postings.all > 0;
+  return here ? &found->postings : nullptr;
+}
+
+// Whether some passage of [first, end) is in it. Reads no further than it must.
+bool RecallIndex::HasPassage(const Postings& postings, uint32_t first, uint32_t end) {
+  if (postings.all == 0 || postings.last_passage < first) return false;
+  VarintReader reader(postings.bytes);
+  uint32_t next = 0;
+  TermCounts counts;
+  for (uint32_t i = 0; i < postings.all; ++i) {
+    const uint64_t entry = reader.Next();
+    next += static_cast<uint32_t>(entry >> 3);
+    if (next > first) return next <= end;
+    if (!CountsOf(entry & 7, reader, counts)) return false;
+  }
+  return false;
 }
 
 Language RecallIndex::MainLanguage() const {

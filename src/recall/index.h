@@ -10,6 +10,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
@@ -22,7 +23,7 @@
 
 namespace tenuto {
 
-inline constexpr uint16_t kRecallIndexVersion = 1;
+inline constexpr uint16_t kRecallIndexVersion = 2;
 inline constexpr uint32_t kPassageTokensMax = 200;
 
 // A turn as the index takes it in. `turn` is a number that the session gives, ascending in the
@@ -71,7 +72,7 @@ struct TermCounts {
 };
 
 struct Postings {
-  std::string bytes;          // passage and counts, delta and variable length
+  std::string_view bytes;     // passage and counts, delta and variable length; the index owns them
   uint32_t last_passage = 0;  // of the last entry; entries count from 1 in their first delta
   uint32_t all = 0;           // entries
   uint32_t df = 0;            // entries outside of tool output
@@ -80,9 +81,15 @@ struct Postings {
 
 class RecallIndex {
  public:
+  RecallIndex() = default;
+  RecallIndex(RecallIndex&&) noexcept = default;
+  RecallIndex& operator=(RecallIndex&&) noexcept = default;
+  RecallIndex(const RecallIndex&) = delete;
+  RecallIndex& operator=(const RecallIndex&) = delete;
+
   // REQUIRES: turn.turn is greater than that of every turn before.
   void Add(Analyser& analyser, const ArchivedTurn& turn);
-  // Everything derived from the turn goes. False: it is not here. Costs a walk over the index.
+  // Everything derived from the turn goes. False: it is not here. Costs a read of all postings.
   bool Remove(uint32_t turn);
 
   const std::vector<TurnInfo>& turns() const { return turns_; }
@@ -91,7 +98,7 @@ class RecallIndex {
   // Index into turns(), or -1.
   int64_t TurnAt(uint32_t turn) const;
   const Postings* Find(TermKey key) const;
-  size_t terms() const { return postings_.size(); }
+  size_t terms() const { return terms_; }
   Language MainLanguage() const;
   // Passages and turns that count for statistics.
   uint32_t passages_live() const { return passages_live_; }
@@ -112,15 +119,33 @@ class RecallIndex {
 
  private:
   friend class IndexReader;
+  friend class IndexWriter;
   struct Parts;
+
+  // Postings that grow here.
+  struct Grown {
+    std::string bytes;
+    Postings postings;
+  };
+  struct LoadedTerm {
+    TermKey key = 0;
+    Postings postings;  // all 0: it is in grown_, or gone
+  };
 
   void AddPostings(const std::map<TermKey, TermCounts>& terms, uint32_t passage);
   void Count(const TurnInfo& turn, int32_t sign);
-  static void Append(Postings& postings, uint32_t passage, TermCounts counts);
+  Grown& GrownOf(TermKey key);
+  LoadedTerm* FindLoaded(TermKey key);
+  static void Append(Grown& grown, uint32_t passage, TermCounts counts);
+  static bool HasPassage(const Postings& postings, uint32_t first, uint32_t end);
 
   std::vector<TurnInfo> turns_;
   std::vector<PassageInfo> passages_;
-  std::unordered_map<TermKey, Postings> postings_;
+  // A term is in one of the two: as it was read, or written to since.
+  std::shared_ptr<const std::string> loaded_bytes_;
+  std::vector<LoadedTerm> loaded_;  // keys ascend
+  std::unordered_map<TermKey, Grown> grown_;
+  size_t terms_ = 0;
   std::map<uint32_t, std::vector<uint32_t>> recalled_;  // by index into turns_
   std::array<uint32_t, kLanguages> languages_{};
   uint32_t passages_live_ = 0;

@@ -1,4 +1,7 @@
 #include <algorithm>
+#include <cstring>
+#include <memory>
+#include <utility>
 
 #include "crypto/hash.h"
 #include "format/bytes.h"
@@ -12,56 +15,113 @@ constexpr size_t kHeaderBytes = 32;
 constexpr size_t kDigestBytes = 32;
 constexpr uint64_t kU32Max = 0xFFFFFFFFu;
 
+// Beside TurnInfo's flags in a turn's first byte.
+constexpr uint8_t kNumberFollows = 32;  // else one more than the turn's before
+constexpr uint8_t kZoneFollows = 64;    // else that of the turn before
+constexpr uint8_t kRecalledFollow = 128;
+constexpr uint8_t kStoredFlags = 31;
+
+constexpr size_t kTurnBytesMin = 7;
+constexpr size_t kPassageBytesMin = 2;
+constexpr size_t kTermBytesMin = 2;
+
 Error Damaged(std::string_view what) {
   return {Code::kCorrupt, "recall index: " + std::string(what)};
 }
 
 }  // namespace
 
-std::vector<std::byte> RecallIndex::Encode() const {
-  std::string body;
-  PutVarint(body, turns_.size());
-  uint32_t turn_before = 0;
-  int64_t time_before = 0;
-  for (uint32_t at = 0; at < turns_.size(); ++at) {
-    const TurnInfo& turn = turns_[at];
-    PutVarint(body, turn.turn - turn_before);
-    PutVarint(body, ZigZag(turn.time.unix_s - time_before));
-    PutVarint(body, ZigZag(turn.time.zone_s));
-    PutVarint(body, turn.tokens);
-    PutVarint(body, turn.user_digest);
-    PutVarint(body, turn.flags);
-    const auto recalled = RecalledBy(at);
-    PutVarint(body, recalled.size());
-    for (const uint32_t one : recalled)
-      PutVarint(body, one);
-    turn_before = turn.turn;
-    time_before = turn.time.unix_s;
-  }
-  PutVarint(body, passages_.size());
-  uint32_t at_before = 0;
-  for (const PassageInfo& passage : passages_) {
-    PutVarint(body, passage.turn_at - at_before);
-    PutVarint(body, passage.user_tokens);
-    PutVarint(body, passage.answer_tokens);
-    at_before = passage.turn_at;
-  }
-  for (const uint32_t count : languages_)
-    PutVarint(body, count);
-  std::vector<std::pair<TermKey, const Postings*>> sorted;
-  sorted.reserve(postings_.size());
-  for (const auto& [key, postings] : postings_)
-    sorted.emplace_back(key, &postings);
-  std::sort(sorted.begin(), sorted.end());
-  PutVarint(body, sorted.size());
-  TermKey key_before = 0;
-  for (const auto& [key, postings] : sorted) {
-    PutVarint(body, key - key_before);
-    PutVarint(body, postings->all);
-    body += postings->bytes;
-    key_before = key;
+// Writes the body. Reads nothing but the index.
+class IndexWriter {
+ public:
+  explicit IndexWriter(const RecallIndex& index) : index_(index) {}
+
+  std::string Write() {
+    Turns();
+    Passages();
+    for (const uint32_t count : index_.languages_)
+      PutVarint(body_, count);
+    Terms();
+    return std::move(body_);
   }
 
+ private:
+  // Tokens of user and answer, by turn.
+  std::vector<uint32_t> TokensByTurn() const {
+    std::vector<uint32_t> tokens(index_.turns_.size());
+    for (const PassageInfo& passage : index_.passages_)
+      tokens[passage.turn_at] += uint32_t{passage.user_tokens} + passage.answer_tokens;
+    return tokens;
+  }
+
+  void Turns() {
+    PutVarint(body_, index_.turns_.size());
+    const std::vector<uint32_t> tokens = TokensByTurn();
+    TurnInfo before;
+    for (uint32_t at = 0; at < index_.turns_.size(); ++at) {
+      const TurnInfo& turn = index_.turns_[at];
+      const auto recalled = index_.RecalledBy(at);
+      uint8_t flags = turn.flags;
+      if (turn.turn != before.turn + 1) flags |= kNumberFollows;
+      if (turn.time.zone_s != before.time.zone_s) flags |= kZoneFollows;
+      if (!recalled.empty()) flags |= kRecalledFollow;
+      body_ += static_cast<char>(flags);
+      if ((flags & kNumberFollows) != 0) PutVarint(body_, turn.turn - before.turn);
+      PutVarint(body_, ZigZag(turn.time.unix_s - before.time.unix_s));
+      if ((flags & kZoneFollows) != 0) PutVarint(body_, ZigZag(turn.time.zone_s));
+      PutVarint(body_, turn.tokens - tokens[at]);
+      for (uint32_t shift = 0; shift < 32; shift += 8)
+        body_ += static_cast<char>(turn.user_digest >> shift & 0xFF);
+      if (!recalled.empty()) {
+        PutVarint(body_, recalled.size());
+        for (const uint32_t one : recalled)
+          PutVarint(body_, one);
+      }
+      before = turn;
+    }
+  }
+
+  void Passages() {
+    PutVarint(body_, index_.passages_.size());
+    uint32_t at_before = 0;
+    for (const PassageInfo& passage : index_.passages_) {
+      PutVarint(body_, passage.user_tokens * 2u + (passage.turn_at - at_before));
+      PutVarint(body_, passage.answer_tokens);
+      at_before = passage.turn_at;
+    }
+  }
+
+  void Terms() {
+    std::vector<std::pair<TermKey, const Postings*>> sorted;
+    sorted.reserve(index_.grown_.size());
+    for (const auto& [key, grown] : index_.grown_)
+      sorted.emplace_back(key, &grown.postings);
+    std::sort(sorted.begin(), sorted.end());
+    PutVarint(body_, index_.terms_);
+    auto grown = sorted.begin();
+    for (const auto& term : index_.loaded_) {
+      for (; grown != sorted.end() && grown->first < term.key; ++grown)
+        Term(grown->first, *grown->second);
+      if (term.postings.all > 0) Term(term.key, term.postings);
+    }
+    for (; grown != sorted.end(); ++grown)
+      Term(grown->first, *grown->second);
+  }
+
+  void Term(TermKey key, const Postings& postings) {
+    PutVarint(body_, (key - key_before_) * 2 + (postings.all > 1 ? 1 : 0));
+    if (postings.all > 1) PutVarint(body_, postings.all);
+    body_ += postings.bytes;
+    key_before_ = key;
+  }
+
+  const RecallIndex& index_;
+  std::string body_;
+  TermKey key_before_ = 0;
+};
+
+std::vector<std::byte> RecallIndex::Encode() const {
+  const std::string body = IndexWriter(*this).Write();
   std::vector<std::byte> bytes(kHeaderBytes + body.size() + kDigestBytes);
   const std::span<std::byte> out(bytes);
   PutBytes(out, 0, std::as_bytes(std::span(kMagic)));
@@ -77,7 +137,9 @@ std::vector<std::byte> RecallIndex::Encode() const {
 // Reads a body whose checksum fits; still trusts no number.
 class IndexReader {
  public:
-  explicit IndexReader(std::string_view body) : reader_(body) {}
+  explicit IndexReader(std::shared_ptr<const std::string> body) : reader_(*body) {
+    index_.loaded_bytes_ = std::move(body);
+  }
 
   Result<RecallIndex> Read() {
     if (!Turns()) return Damaged("turns");
@@ -94,46 +156,66 @@ class IndexReader {
   }
 
  private:
+  // A count as far as the bytes that are left can hold it.
+  size_t Likely(uint64_t count, size_t bytes_each) const {
+    return std::min<uint64_t>(count, reader_.left() / bytes_each);
+  }
+
   bool Turns() {
     const uint64_t count = reader_.NextUpTo(kU32Max);
-    uint64_t number = 0;
-    int64_t time = 0;
+    index_.turns_.reserve(Likely(count, kTurnBytesMin));
+    TurnInfo turn;
     for (uint64_t at = 0; at < count && !reader_.bad(); ++at) {
-      TurnInfo turn;
-      const uint64_t delta = reader_.NextUpTo(kU32Max);
-      number += delta;
-      if (number > kU32Max || (at > 0 && delta == 0)) return false;
-      turn.turn = static_cast<uint32_t>(number);
-      time = static_cast<int64_t>(static_cast<uint64_t>(time) +
-                                  static_cast<uint64_t>(UnZigZag(reader_.Next())));
-      turn.time.unix_s = time;
-      turn.time.zone_s = static_cast<int32_t>(UnZigZag(reader_.NextUpTo(kU32Max)));
-      turn.tokens = static_cast<uint32_t>(reader_.NextUpTo(kU32Max));
-      turn.user_digest = static_cast<uint32_t>(reader_.NextUpTo(kU32Max));
-      turn.flags = static_cast<uint8_t>(reader_.NextUpTo(31));
-      const uint64_t recalled = reader_.NextUpTo(kU32Max);
-      for (uint64_t i = 0; i < recalled && !reader_.bad(); ++i) {
-        index_.recalled_[static_cast<uint32_t>(at)].push_back(
-            static_cast<uint32_t>(reader_.NextUpTo(kU32Max)));
-      }
+      const std::string_view flags = reader_.Bytes(1);
+      if (flags.empty() || !Turn(static_cast<uint8_t>(flags[0]), at, turn)) return false;
       index_.turns_.push_back(turn);
     }
     return !reader_.bad();
   }
 
+  // `turn`: the one before.
+  bool Turn(uint8_t flags, uint64_t at, TurnInfo& turn) {
+    const uint64_t delta = (flags & kNumberFollows) != 0 ? reader_.NextUpTo(kU32Max) : 1;
+    if (turn.turn + delta > kU32Max || (at > 0 && delta == 0)) return false;
+    turn.turn += static_cast<uint32_t>(delta);
+    turn.flags = flags & kStoredFlags;
+    turn.time.unix_s = static_cast<int64_t>(static_cast<uint64_t>(turn.time.unix_s) +
+                                            static_cast<uint64_t>(UnZigZag(reader_.Next())));
+    if ((flags & kZoneFollows) != 0) {
+      turn.time.zone_s = static_cast<int32_t>(UnZigZag(reader_.NextUpTo(kU32Max)));
+    }
+    turn.tokens = static_cast<uint32_t>(reader_.NextUpTo(kU32Max));
+    const std::string_view digest = reader_.Bytes(4);
+    if (digest.empty()) return false;
+    turn.user_digest = 0;
+    for (uint32_t i = 0; i < 4; ++i)
+      turn.user_digest |= uint32_t{static_cast<uint8_t>(digest[i])} << 8 * i;
+    if ((flags & kRecalledFollow) == 0) return true;
+    const uint64_t recalled = reader_.NextUpTo(kU32Max);
+    for (uint64_t i = 0; i < recalled && !reader_.bad(); ++i) {
+      index_.recalled_[static_cast<uint32_t>(at)].push_back(
+          static_cast<uint32_t>(reader_.NextUpTo(kU32Max)));
+    }
+    return recalled > 0;
+  }
+
   // Each turn has at least one passage, in order.
   bool Passages() {
     const uint64_t count = reader_.NextUpTo(kU32Max);
+    index_.passages_.reserve(Likely(count, kPassageBytesMin));
     uint64_t at = 0;
     for (uint64_t i = 0; i < count && !reader_.bad(); ++i) {
       PassageInfo passage;
-      const uint64_t delta = reader_.NextUpTo(1);
+      const uint64_t packed = reader_.NextUpTo(2 * kPassageTokensMax + 1);
+      const uint64_t delta = packed & 1;
       at += delta;
       if (at >= index_.turns_.size() || (i == 0 && delta != 0)) return false;
       passage.turn_at = static_cast<uint32_t>(at);
-      passage.user_tokens = static_cast<uint16_t>(reader_.NextUpTo(kPassageTokensMax));
+      passage.user_tokens = static_cast<uint16_t>(packed >> 1);
       passage.answer_tokens = static_cast<uint16_t>(reader_.NextUpTo(kPassageTokensMax));
-      if (i == 0 || delta == 1) index_.turns_[at].first_passage = static_cast<uint32_t>(i);
+      TurnInfo& turn = index_.turns_[at];
+      if (i == 0 || delta == 1) turn.first_passage = static_cast<uint32_t>(i);
+      turn.tokens += uint32_t{passage.user_tokens} + passage.answer_tokens;
       index_.passages_.push_back(passage);
     }
     const bool all =
@@ -143,27 +225,40 @@ class IndexReader {
 
   bool Terms() {
     const uint64_t count = reader_.NextUpTo(kTermKeyMask);
+    index_.loaded_.reserve(Likely(count, kTermBytesMin));
     TermKey key = 0;
     for (uint64_t i = 0; i < count && !reader_.bad(); ++i) {
-      const uint64_t delta = reader_.NextUpTo(kTermKeyMask);
-      key += delta;
-      if (key > kTermKeyMask || (i > 0 && delta == 0)) return false;
-      const uint64_t entries = reader_.NextUpTo(index_.passages_.size());
-      if (entries == 0) return false;
-      Postings& postings = index_.postings_[key];
-      uint64_t next = 0;
-      for (uint64_t entry = 0; entry < entries && !reader_.bad(); ++entry) {
-        const uint64_t packed = reader_.Next();
-        TermCounts counts;
-        if ((packed >> 3) > index_.passages_.size() || (packed >> 3) == 0 ||
-            !CountsOf(packed & 7, reader_, counts)) {
-          return false;
-        }
-        next += packed >> 3;
-        if (next > index_.passages_.size()) return false;
-        RecallIndex::Append(postings, static_cast<uint32_t>(next - 1), counts);
-      }
+      const uint64_t packed = reader_.NextUpTo(2 * kTermKeyMask + 1);
+      key += packed >> 1;
+      if (key > kTermKeyMask || (i > 0 && packed >> 1 == 0)) return false;
+      const uint64_t entries = (packed & 1) != 0 ? reader_.NextUpTo(kU32Max) : 1;
+      if (entries == 0 || ((packed & 1) != 0 && entries == 1)) return false;
+      index_.loaded_.push_back({key, {}});
+      if (!Entries(entries, index_.loaded_.back().postings)) return false;
     }
+    index_.terms_ = index_.loaded_.size();
+    return !reader_.bad();
+  }
+
+  // Postings stay where they are; they are only checked and counted.
+  bool Entries(uint64_t entries, Postings& postings) {
+    const size_t begin = reader_.at();
+    uint64_t next = 0;
+    for (uint64_t entry = 0; entry < entries && !reader_.bad(); ++entry) {
+      const uint64_t packed = reader_.Next();
+      const uint64_t delta = packed >> 3;
+      TermCounts counts;
+      if (delta == 0 || delta > index_.passages_.size() || !CountsOf(packed & 7, reader_, counts)) {
+        return false;
+      }
+      next += delta;
+      if (next > index_.passages_.size()) return false;
+      postings.df += counts.user + counts.asked + counts.answer > 0 ? 1 : 0;
+      postings.df_user += counts.user + counts.asked > 0 ? 1 : 0;
+    }
+    postings.bytes = reader_.Since(begin);
+    postings.all = static_cast<uint32_t>(entries);
+    postings.last_passage = static_cast<uint32_t>(next - 1);
     return !reader_.bad();
   }
 
@@ -189,10 +284,9 @@ Result<RecallIndex> RecallIndex::Decode(std::span<const std::byte> bytes) {
     return Damaged("checksum");
   }
   if (!AllZero(bytes.subspan(10, 2)) || !AllZero(bytes.subspan(24, 8))) return Damaged("reserved");
-  std::string text(body, '\0');
-  std::transform(bytes.begin() + kHeaderBytes, bytes.end() - kDigestBytes, text.begin(),
-                 [](std::byte b) { return static_cast<char>(b); });
-  return IndexReader(text).Read();
+  auto text = std::make_shared<std::string>(body, '\0');
+  if (body > 0) std::memcpy(text->data(), bytes.data() + kHeaderBytes, body);
+  return IndexReader(std::move(text)).Read();
 }
 
 }  // namespace tenuto

@@ -108,13 +108,13 @@ class Lexer {
           ++at_;
           break;
         case CharClass::kMark:
-          Emit(PieceKind::kMark, at_ + 1);
+          Emit(LexKind::kMark, at_ + 1);
           break;
         case CharClass::kCjk:
-          Emit(PieceKind::kCjk, EndOf(CharClass::kCjk));
+          Emit(LexKind::kCjk, EndOf(CharClass::kCjk));
           break;
         case CharClass::kDense:
-          Emit(PieceKind::kDense, EndOf(CharClass::kDense));
+          Emit(LexKind::kDense, EndOf(CharClass::kDense));
           break;
         case CharClass::kLetter:
         case CharClass::kDigit:
@@ -141,7 +141,7 @@ class Lexer {
     return index < classes_.size() && classes_[index] == wanted;
   }
 
-  void Emit(PieceKind kind, size_t end) {
+  void Emit(LexKind kind, size_t end) {
     Piece piece{kind, ByteAt(at_), ByteAt(end), {}};
     for (size_t i = at_; i < end; ++i)
       AppendFolded(piece.folded, chars_[i].code_point);
@@ -161,7 +161,7 @@ class Lexer {
   }
 
   void Number(size_t end) {
-    Piece piece{PieceKind::kNumber, ByteAt(at_), 0, {}};
+    Piece piece{LexKind::kNumber, ByteAt(at_), 0, {}};
     if (end - at_ <= 3) {
       while (GroupAt(end))
         end += 4;
@@ -188,7 +188,7 @@ class Lexer {
              (Is(end + 1, CharClass::kLetter) || Is(end + 1, CharClass::kDigit))))) {
       ++end;
     }
-    Emit(PieceKind::kWord, std::max(end, at_ + 1));
+    Emit(LexKind::kWord, std::max(end, at_ + 1));
   }
 
   std::string_view text_;

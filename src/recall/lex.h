@@ -10,7 +10,7 @@
 
 namespace tenuto {
 
-enum class PieceKind : uint8_t {
+enum class LexKind : uint8_t {
   kWord,    // letters, with digits and underscores: "otter", "parseLedger", "x86"
   kNumber,  // digits only, of any script, as ASCII; "1,250" is 1250
   kCjk,     // a run of Han, Kana or Hangul
@@ -19,7 +19,7 @@ enum class PieceKind : uint8_t {
 };
 
 struct Piece {
-  PieceKind kind = PieceKind::kMark;
+  LexKind kind = LexKind::kMark;
   uint32_t begin = 0;  // bytes [begin, end) of the clean text
   uint32_t end = 0;
   std::string folded;  // case folded

@@ -59,11 +59,11 @@ TEST(LexTest, ScriptsWithoutSpacesAreRuns) {
   const std::string clean = CleanText("\u738b\u82b3 likes \u0e1b\u0e25\u0e32 2024\u5e74", 1000);
   const std::vector<Piece> pieces = LexText(clean);
   ASSERT_EQ(pieces.size(), 5U);
-  EXPECT_EQ(pieces[0].kind, PieceKind::kCjk);
-  EXPECT_EQ(pieces[1].kind, PieceKind::kWord);
-  EXPECT_EQ(pieces[2].kind, PieceKind::kDense);
-  EXPECT_EQ(pieces[3].kind, PieceKind::kNumber);
-  EXPECT_EQ(pieces[4].kind, PieceKind::kCjk);
+  EXPECT_EQ(pieces[0].kind, LexKind::kCjk);
+  EXPECT_EQ(pieces[1].kind, LexKind::kWord);
+  EXPECT_EQ(pieces[2].kind, LexKind::kDense);
+  EXPECT_EQ(pieces[3].kind, LexKind::kNumber);
+  EXPECT_EQ(pieces[4].kind, LexKind::kCjk);
   EXPECT_EQ(clean.substr(pieces[2].begin, pieces[2].end - pieces[2].begin), "\u0e1b\u0e25\u0e32");
 }
 

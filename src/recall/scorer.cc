@@ -7,6 +7,7 @@
 
 #include "base/check.h"
 #include "recall/chance.h"
+#include "recall/matched.h"
 
 namespace tenuto {
 namespace {
@@ -16,7 +17,6 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
 constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
-constexpr double kSingleShare = 0.6;    // one Han character says less than a word
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
 bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
@@ -44,14 +44,14 @@ class RankRun {
  public:
   RankRun(RecallScorer& scorer, const RecallIndex& index, const Query& query,
           const RecallScope& scope)
-      : scorer_(scorer), index_(index), query_(query), scope_(scope), set_(scorer.settings_) {
+      : scorer_(scorer),
+        index_(index),
+        query_(query),
+        scope_(scope),
+        set_(scorer.settings_),
+        match_(query) {
     answer_weight_ = query.cues.asks_assistant ? 1.0 : set_.answer;
     asked_weight_ = query.cues.asks_assistant ? 1.0 : set_.asked;
-    for (size_t i = 0; i < query.terms.size(); ++i)
-      by_position_.push_back(i);
-    std::sort(by_position_.begin(), by_position_.end(), [&](size_t a, size_t b) {
-      return query.terms[a].position < query.terms[b].position;
-    });
   }
 
   Ranking Run(size_t hits_max) {
@@ -97,26 +97,51 @@ class RankRun {
     }
   }
 
+  // Passages of the turns in a range; ranges in ascending order give ascending ones.
+  std::vector<TurnRange> PassagesOf(std::span<const TurnRange> ranges) const {
+    const auto& turns = index_.turns();
+    const auto passage_of = [&](uint32_t number) {
+      const auto turn = std::lower_bound(
+          turns.begin(), turns.end(), number,
+          [](const TurnInfo& info, uint32_t wanted) { return info.turn < wanted; });
+      return turn == turns.end() ? static_cast<uint32_t>(index_.passages().size())
+                                 : turn->first_passage;
+    };
+    std::vector<TurnRange> found;
+    for (const TurnRange& range : ranges)
+      found.push_back({passage_of(range.begin), passage_of(range.end)});
+    return found;
+  }
+
   // The best turns among the candidates, and what the window has.
   void Pool(Ranking& ranking) {
-    std::unordered_map<uint32_t, Pooled> by_turn;
+    const std::vector<TurnRange> candidates = PassagesOf(scope_.candidates);
+    const std::vector<TurnRange> window = PassagesOf(scope_.window);
     std::vector<std::pair<float, uint32_t>> order;
-    for (const uint32_t passage : scorer_.touched_) {
-      const auto& cell = scorer_.cells_[passage];
-      const uint32_t turn = index_.turns()[index_.passages()[passage].turn_at].turn;
-      if (InRanges(scope_.candidates, turn)) {
-        order.emplace_back(cell.score, passage);
-      } else if (InRanges(scope_.window, turn)) {
-        ranking.window_info = std::max(ranking.window_info, InfoOf(cell.user, cell.any).info);
-      }
-    }
     const auto better = [](const auto& a, const auto& b) {
       return a.first != b.first ? a.first > b.first : a.second > b.second;
     };
-    if (order.size() > kPoolMax) {
+    const auto cut = [&] {
+      if (order.size() <= kPoolMax) return;
       std::nth_element(order.begin(), order.begin() + kPoolMax, order.end(), better);
       order.resize(kPoolMax);
+    };
+    float least = 0.0F;  // what comes below is not among the best
+    for (const uint32_t passage : scorer_.touched_) {
+      const auto& cell = scorer_.cells_[passage];
+      if (InRanges(candidates, passage)) {
+        if (cell.score < least) continue;
+        order.emplace_back(cell.score, passage);
+        if (order.size() < 4 * kPoolMax) continue;
+        cut();
+        least = std::min_element(order.begin(), order.end())->first;
+      } else if (InRanges(window, passage)) {
+        ranking.window_info =
+            std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
+      }
     }
+    cut();
+    std::unordered_map<uint32_t, Pooled> by_turn;
     for (const auto& [score, passage] : order) {
       const auto& cell = scorer_.cells_[passage];
       const uint32_t turn_at = index_.passages()[passage].turn_at;
@@ -152,7 +177,7 @@ class RankRun {
         const double has = __builtin_popcount(turn.any & names);
         turn.score *= set_.other_name + (1.0 - set_.other_name) * has / __builtin_popcount(names);
       }
-      const Info found = InfoOf(turn.user, turn.any);
+      const MatchInfo found = match_.InfoOf(turn.user, turn.any);
       turn.score *= 1.0 + set_.coverage * (found.units + found.inherited) / all;
     }
   }
@@ -225,138 +250,31 @@ class RankRun {
     Order();
   }
 
-  struct Info {
-    double info = 0.0;
-    uint32_t units = 0;
-    uint32_t inherited = 0;
-    double strong_info = 0.0;
-    uint32_t strong = 0;  // the terms that counted, stand in the user's words and are not common
-  };
-
-  struct Matched {
-    double info = 0.0;
-    uint32_t bit = 0;  // 0: not in the user's words
-  };
-
-  // The matched terms of one unit.
-  struct Unit {
-    double whole = 0.0;  // the best word, identifier, number or day
-    uint32_t whole_bit = 0;
-    std::vector<double> parts;
-    double single = 0.0;
-    bool inherited = false;
-    uint32_t next_pair = 0;  // pairs before this position overlap with one that counted
-    double pairs = 0.0;
-    uint32_t pair_count = 0;
-  };
-
-  // What the matched terms say together. Terms of one unit come and go together, so they don't
-  // count like terms of several.
-  Info InfoOf(uint32_t user, uint32_t any) const {
-    Info found;
-    std::map<uint32_t, Unit> units;
-    for (const size_t i : by_position_) {
-      const auto bit = uint32_t{1} << i;
-      if ((any & bit) == 0) continue;
-      const QueryTerm& term = query_.terms[i];
-      if (term.sort == TermSort::kStamp) continue;
-      const double info = (user & bit) != 0 ? term.info_user : 0.5 * term.info_any;
-      Unit& unit = units[term.unit];
-      unit.inherited = term.inherited;
-      AddTerm(term, info, (user & bit), unit, found);
+  // Episodes that have all of these terms in the user's words. REQUIRES: mask != 0.
+  uint32_t Episodes(uint32_t mask) {
+    const auto [known, fresh] = episodes_.try_emplace(mask, 0);
+    if (!fresh) return known->second;
+    const Postings* rarest = nullptr;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      const Postings* postings = query_.terms[i].postings;
+      if ((mask >> i & 1u) == 0) continue;
+      if (rarest == nullptr || postings->all < rarest->all) rarest = postings;
     }
-    for (auto& [key, unit] : units)
-      Close(unit, found);
-    return found;
-  }
-
-  // `bit`: 0 when the term is not in the user's words.
-  static void AddTerm(const QueryTerm& term, double info, uint32_t bit, Unit& unit, Info& found) {
-    switch (term.sort) {
-      case TermSort::kPart:
-        unit.parts.push_back(info);
-        return;
-      case TermSort::kSingle:
-        unit.single = std::max(unit.single, kSingleShare * info);
-        return;
-      case TermSort::kPair:
-      case TermSort::kRunWord:
-        AddToRun(term, {info, bit}, unit, found);
-        return;
-      default:
-        if (info > unit.whole) {
-          unit.whole = info;
-          unit.whole_bit = bit;
-        }
-    }
-  }
-
-  static void AddToRun(const QueryTerm& term, Matched matched, Unit& unit, Info& found) {
-    constexpr double kOverlap = 0.3;
-    const uint32_t length = term.sort == TermSort::kPair ? 2 : 1;
-    if (unit.pair_count > 0 && term.position < unit.next_pair) {
-      unit.pairs += std::min(kOverlap * matched.info, term.info_after[0]);
-      return;
-    }
-    const bool touches = unit.pair_count > 0 && term.position == unit.next_pair;
-    unit.next_pair = term.position + length;
-    if (touches) {  // perhaps the rest of the same word
-      unit.pairs += std::min(matched.info, term.info_after[length - 1]);
-      return;
-    }
-    unit.pairs += matched.info;
-    ++unit.pair_count;
-    Strong(matched.info, matched.bit, found);
-  }
-
-  static void Strong(double info, uint32_t bit, Info& found) {
-    constexpr double kStrong = 2.0;
-    if (bit == 0 || info < kStrong) return;
-    found.strong |= bit;
-    found.strong_info += info;
-  }
-
-  static void Close(Unit& unit, Info& found) {
-    uint32_t count = 1;
-    if (unit.whole > 0.0) {
-      found.info += unit.whole;
-      Strong(unit.whole, unit.whole_bit, found);
-    } else if (unit.pair_count > 0) {
-      found.info += unit.pairs;
-      count = unit.pair_count;
-    } else {
-      std::sort(unit.parts.rbegin(), unit.parts.rend());
-      double share = 1.0;
-      for (const double part : unit.parts) {
-        found.info += share * part;
-        share *= 0.5;
-      }
-      if (unit.parts.empty()) found.info += unit.single;
-    }
-    (unit.inherited ? found.inherited : found.units) += count;
-  }
-
-  // Episodes that have all of these terms in the user's words.
-  uint32_t Episodes(uint32_t mask) const {
-    std::vector<uint32_t> at;
-    for (const uint32_t passage : scorer_.touched_) {
-      if ((scorer_.cells_[passage].user & mask) == mask) {
-        at.push_back(index_.passages()[passage].turn_at);
-      }
-    }
-    std::sort(at.begin(), at.end());
     uint32_t episodes = 0;
     uint32_t last = 0;
-    for (const uint32_t turn_at : at) {
+    RecallIndex::ForEach(*rarest, [&](uint32_t passage, TermCounts) {
+      if ((scorer_.cells_[passage].user & mask) != mask) return;
+      const uint32_t turn_at = index_.passages()[passage].turn_at;
       if (episodes == 0 || turn_at - last > kClusterTurns) ++episodes;
       last = turn_at;
-    }
+    });
+    known->second = episodes;
     return episodes;
   }
 
-  void Chance(const Pooled& turn, bool close, RecallHit& hit) const {
-    Info found = InfoOf(turn.user, turn.any);
-    const Info via = InfoOf(turn.via_user, turn.via_any);
+  void Chance(const Pooled& turn, bool close, RecallHit& hit) {
+    MatchInfo found = match_.InfoOf(turn.user, turn.any);
+    const MatchInfo via = match_.InfoOf(turn.via_user, turn.via_any);
     if (via.info > found.info) found = via;
     hit.info = found.info;
     hit.units = found.units;
@@ -390,7 +308,7 @@ class RankRun {
   // A newer turn about the same: it shares strong terms of the query, and corrects, or scores about
   // as well.
   int64_t NewerThan(const Pooled& older) const {
-    const uint32_t strong = InfoOf(older.user, older.any).strong;
+    const uint32_t strong = match_.InfoOf(older.user, older.any).strong;
     const Pooled* best = nullptr;
     for (const Pooled& turn : pool_) {
       if (turn.turn_at <= older.turn_at) continue;
@@ -470,8 +388,9 @@ class RankRun {
   const ScorerSettings& set_;
   double answer_weight_ = 0.0;
   double asked_weight_ = 0.0;
-  std::vector<size_t> by_position_;  // terms in the order of unit and position
+  Matcher match_;
   std::vector<Pooled> pool_;
+  std::unordered_map<uint32_t, uint32_t> episodes_;  // by mask of terms
 };
 
 Ranking RecallScorer::Rank(const RecallIndex& index, const Query& query, const RecallScope& scope,

@@ -223,7 +223,7 @@ Language DetectLanguage(std::span<const Piece> pieces, Language fallback) {
   std::array<uint32_t, kLanguages> hits{};
   uint32_t cyrillic = 0;
   for (const Piece& piece : pieces) {
-    if (piece.kind != PieceKind::kWord) continue;
+    if (piece.kind != LexKind::kWord) continue;
     const auto lead = static_cast<unsigned char>(piece.folded.front());
     if (lead == 0xD0 || lead == 0xD1) ++cyrillic;
     const auto found = StopTable().find(piece.folded);

@@ -162,22 +162,22 @@ class Walk {
     TakeDates();
     out_.language = DetectLanguage(pieces_, options_.fallback);
     for (const Piece& piece : pieces_) {
-      if (piece.kind == PieceKind::kMark) continue;
+      if (piece.kind == LexKind::kMark) continue;
       StartAt(piece.begin);
       switch (piece.kind) {
-        case PieceKind::kWord:
+        case LexKind::kWord:
           Word(piece);
           break;
-        case PieceKind::kNumber:
+        case LexKind::kNumber:
           Number(piece);
           break;
-        case PieceKind::kCjk:
+        case LexKind::kCjk:
           Cjk(piece.folded);
           break;
-        case PieceKind::kDense:
+        case LexKind::kDense:
           Dense(std::string_view(piece.folded));
           break;
-        case PieceKind::kMark:
+        case LexKind::kMark:
           break;
       }
     }
@@ -194,7 +194,8 @@ class Walk {
   void Add(TermSort sort, std::string text) {
     if (text.empty() || text.size() > kWordBytesMax) return;
     const TermKey key = KeyOf(sort, text);
-    out_.terms.push_back({key, sort, asked_, named_, out_.units, out_.tokens - 1, std::move(text)});
+    out_.terms.push_back(
+        {key, sort, asked_, inside_, named_, out_.units, out_.tokens - 1, std::move(text)});
   }
 
   // Days become terms and leave the text, so that "3 May" is not also a 3 and a word.
@@ -304,7 +305,9 @@ class Walk {
       ++out_.tokens;
       if (i + 1 < chars.size()) Add(TermSort::kPair, Slice(run, chars, i, 2));
       if (IsHan(chars[i].code_point) || chars.size() == 1) {
+        inside_ = chars.size() > 1;
         Add(TermSort::kSingle, Slice(run, chars, i, 1));
+        inside_ = false;
       }
     }
   }
@@ -370,6 +373,7 @@ class Walk {
   Analysed out_;
   size_t sentence_ = 0;
   bool asked_ = false;
+  bool inside_ = false;
   bool named_ = false;
   bool first_word_ = true;  // of its sentence
 };

@@ -20,7 +20,7 @@
 
 namespace tenuto {
 
-inline constexpr uint32_t kAnalyserVersion = 1;
+inline constexpr uint32_t kAnalyserVersion = 2;
 inline constexpr size_t kQueryBytesMax = 100 * kKiB;
 inline constexpr size_t kTurnTextBytesMax = 1 * kMiB;
 
@@ -36,14 +36,15 @@ enum class TermSort : uint8_t {
   kStamp,    // the day on which it was said
 };
 
-// What terms are called inside an index: 40 bits of a hash of sort class and text.
+// What terms are called inside an index: 36 bits of a hash of sort class and text.
 using TermKey = uint64_t;
-inline constexpr uint64_t kTermKeyMask = (uint64_t{1} << 40) - 1;
+inline constexpr uint64_t kTermKeyMask = (uint64_t{1} << 36) - 1;
 
 struct Term {
   TermKey key = 0;
   TermSort sort = TermSort::kWord;
   bool asked = false;     // stands in a sentence that asks
+  bool inside = false;    // a single character that pairs have as well
   bool named = false;     // capitalised where only names are, or an identifier
   uint32_t unit = 0;      // terms of one word, identifier, run or day share it
   uint32_t position = 0;  // in tokens

@@ -31,15 +31,10 @@ class VarintReader {
   explicit VarintReader(std::string_view bytes) : bytes_(bytes) {}
 
   uint64_t Next() {
-    uint64_t value = 0;
-    for (unsigned shift = 0; shift < 64; shift += 7) {
-      if (at_ >= bytes_.size()) break;
-      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
-      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
-      if (byte < 0x80) return value;
+    if (at_ < bytes_.size() && static_cast<unsigned char>(bytes_[at_]) < 0x80) {
+      return static_cast<unsigned char>(bytes_[at_++]);  // most are small
     }
-    bad_ = true;
-    return 0;
+    return NextLong();
   }
   // At most `max`, else bad.
   uint64_t NextUpTo(uint64_t max) {
@@ -57,10 +52,25 @@ class VarintReader {
     return bytes_.substr(at_ - count, count);
   }
 
+  size_t at() const { return at_; }
+  size_t left() const { return bytes_.size() - at_; }
+  std::string_view Since(size_t begin) const { return bytes_.substr(begin, at_ - begin); }
   bool bad() const { return bad_; }
   bool done() const { return at_ == bytes_.size(); }
 
  private:
+  uint64_t NextLong() {
+    uint64_t value = 0;
+    for (unsigned shift = 0; shift < 64; shift += 7) {
+      if (at_ >= bytes_.size()) break;
+      const auto byte = static_cast<unsigned char>(bytes_[at_++]);
+      value |= static_cast<uint64_t>(byte & 0x7F) << shift;
+      if (byte < 0x80) return value;
+    }
+    bad_ = true;
+    return 0;
+  }
+
   std::string_view bytes_;
   size_t at_ = 0;
   bool bad_ = false;

@@ -1,0 +1,41 @@
+// What the terms of a query that a turn has say together. Terms of one word, identifier or run come
+// and go together, so they don't count like terms of several. Pure.
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "recall/query.h"
+
+namespace tenuto {
+
+struct MatchInfo {
+  double info = 0.0;       // -ln of the chance that a passage has them all
+  uint32_t units = 0;      // matched words of the message
+  uint32_t inherited = 0;  // ... of the last turn
+  double strong_info = 0.0;
+  uint32_t strong = 0;  // the terms that counted, stand in the user's words and are not common
+};
+
+class Matcher {
+ public:
+  // REQUIRES: `query` outlives it.
+  explicit Matcher(const Query& query);
+
+  // `user`, `any`: the terms in the user's words and anywhere, a bit each.
+  MatchInfo InfoOf(uint32_t user, uint32_t any) const;
+
+ private:
+  struct Unit;
+  static void AddTerm(const QueryTerm& term, double info, uint32_t bit, Unit& unit,
+                      MatchInfo& found);
+  static void AddToRun(const QueryTerm& term, double info, uint32_t bit, Unit& unit,
+                       MatchInfo& found);
+  static void Close(Unit& unit, MatchInfo& found);
+
+  const Query& query_;
+  std::vector<size_t> by_position_;  // terms in the order of their positions
+};
+
+}  // namespace tenuto

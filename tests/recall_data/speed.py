@@ -1,0 +1,81 @@
+#!/usr/bin/env python3
+"""What the recall layer costs beside FTS5, on one conversation of the development set: a query,
+loading and the first query, bytes, turns indexed per second.
+
+    speed.py --turns 20000 --program build/release/bench/recall_speed [--language 0] [--keep DIR]
+
+FTS5 is what rankers.py has, in memory, asked the same questions in the same run. Both on one core.
+"""
+
+import argparse
+import json
+import pathlib
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import generate
+import rankers
+
+QUESTIONS = 200  # of each positive kind / 4, so that all kinds are there at every size
+
+
+def baseline(made, pairs):
+    ranker = rankers.Fts5(pairs=pairs)
+    ranker.reset()
+    started = time.perf_counter()
+    ranker.add(made["turns"])
+    seconds = time.perf_counter() - started
+    taken = []
+    for again in range(2):  # the first round warms
+        taken = []
+        for one in made["questions"]:
+            query = ranker.query(one["text"])
+            started = time.perf_counter()
+            if query:
+                ranker.rank(one["text"], 5, made["window_from"])
+            taken.append((time.perf_counter() - started) * 1e6)
+    (pages,) = ranker.base.execute("PRAGMA page_count").fetchone()
+    (size,) = ranker.base.execute("PRAGMA page_size").fetchone()
+    ranker.close()
+    return {
+        "turns_per_s": len(made["turns"]) / seconds,
+        "bytes_with_text": pages * size,
+        "query_p50_us": statistics.median(taken),
+        "query_p95_us": statistics.quantiles(taken, n=20)[-1],
+    }
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--turns", type=int, default=20000)
+    parser.add_argument("--program", required=True)
+    parser.add_argument("--language", type=int, default=0, help="which conversation: 0, 1 or 2")
+    parser.add_argument("--no-baseline", action="store_true")
+    parser.add_argument("--keep", type=pathlib.Path, help="folder of the files, used again")
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = arguments.keep or pathlib.Path(temporary)
+        name = f"dev-s1-{arguments.turns}-{arguments.language}"
+        files = [folder / f"{name}.{part}.jsonl" for part in ("turns", "questions")]
+        if not all(file.exists() for file in files):
+            counts = (QUESTIONS // 16, QUESTIONS // 4)
+            made = generate.archive("dev", 1, arguments.turns, arguments.language, counts)
+            generate.write(made, folder)
+            del made
+        run = subprocess.run([arguments.program, *files], stdout=subprocess.PIPE, check=True)
+        print(json.dumps({"recall": json.loads(run.stdout)}), flush=True)
+        if not arguments.no_baseline:
+            lines = files[1].read_text().splitlines()
+            made = json.loads(lines[0])
+            made["questions"] = [json.loads(line) for line in lines[1:]]
+            with files[0].open() as file:
+                made["turns"] = [json.loads(line) for line in file]
+            print(json.dumps({"fts5": baseline(made, made["language"] == "zh")}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
