@@ -46,11 +46,13 @@ size_t IndexedSession::MeasureBytes() {
   for (; turns_measured < turns.size(); ++turns_measured)
     tokens_added += turns[turns_measured].tokens;
   const size_t tokens = static_cast<size_t>(tokens_added);
-  // A term that was read moves when it is added to; each token may be of another one.
+  // A term that was read is copied when it is added to. Each token may be of another one, and the
+  // first ones are of those that have most of the bytes.
   const size_t terms_new = index.terms() - std::min(terms_read, index.terms());
   const size_t terms_added = std::min(index.terms(), terms_new + tokens);
+  const size_t bytes_copied = tokens > 0 ? bytes_read : 0;
   return sizeof(IndexedSession) + turns.capacity() * sizeof(TurnInfo) +
-         index.passages().capacity() * sizeof(PassageInfo) + bytes_read +
+         index.passages().capacity() * sizeof(PassageInfo) + bytes_read + bytes_copied +
          terms_read * kReadTermBytes + terms_added * kAddedTermBytes + tokens * kTokenBytes;
 }
 

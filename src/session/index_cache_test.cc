@@ -4,9 +4,11 @@
 #include <gtest/gtest.h>
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "recall/gate.h"
@@ -14,6 +16,52 @@
 
 namespace tenuto {
 namespace {
+
+// A disk on which something else happens while a file is written.
+class HookedFile final : public File {
+ public:
+  HookedFile(std::unique_ptr<File> file, const std::function<void()>& hook)
+      : file_(std::move(file)), hook_(hook) {}
+  Result<size_t> ReadAt(uint64_t offset, std::span<std::byte> out) override {
+    return file_->ReadAt(offset, out);
+  }
+  Status WriteAt(uint64_t offset, std::span<const std::span<const std::byte>> parts) override {
+    if (hook_) hook_();
+    return file_->WriteAt(offset, parts);
+  }
+  Status Sync() override { return file_->Sync(); }
+  Result<uint64_t> Size() override { return file_->Size(); }
+
+ private:
+  const std::unique_ptr<File> file_;
+  const std::function<void()>& hook_;
+};
+
+class HookedDir final : public Dir {
+ public:
+  HookedDir(std::unique_ptr<Dir> dir, const std::function<void()>& hook)
+      : dir_(std::move(dir)), hook_(hook) {}
+  Result<std::unique_ptr<File>> OpenRead(std::string_view name) override {
+    return dir_->OpenRead(name);
+  }
+  Result<std::unique_ptr<File>> Create(std::string_view name) override {
+    TENUTO_ASSIGN(std::unique_ptr<File> file, dir_->Create(name));
+    return std::unique_ptr<File>(std::make_unique<HookedFile>(std::move(file), hook_));
+  }
+  Result<std::unique_ptr<File>> OpenWrite(std::string_view name) override {
+    return dir_->OpenWrite(name);
+  }
+  Status Remove(std::string_view name) override { return dir_->Remove(name); }
+  Status Sync() override { return dir_->Sync(); }
+  Result<std::vector<std::string>> List() override { return dir_->List(); }
+  Result<std::unique_ptr<Dir>> Sub(std::string_view name) override { return dir_->Sub(name); }
+  Result<uint64_t> FreeBytes() override { return dir_->FreeBytes(); }
+  Result<std::unique_ptr<File>> Lock(std::string_view name) override { return dir_->Lock(name); }
+
+ private:
+  const std::unique_ptr<Dir> dir_;
+  const std::function<void()>& hook_;
+};
 
 TEST_F(IndexCacheTest, AnIndexOutlivesTheProcess) {
   Say(7, 20);
@@ -246,6 +294,41 @@ TEST_F(IndexCacheTest, ARemovedSessionIsNeverWrittenAgain) {
   EXPECT_TRUE(cache_->Remove(7).ok()) << "twice is no fault";
 }
 
+TEST_F(IndexCacheTest, ATurnThatComesWhileItsIndexLeavesIsNotLost) {
+  std::function<void()> hook;
+  cache_ = std::make_unique<IndexCache>(std::make_unique<HookedDir>(disk_.Root(), hook), clock_,
+                                        *metrics_);
+  Say(7, 3);
+  WaitSeconds(100);
+  hook = [this] { Say(7, 1); };
+  cache_->DropIdle();
+  hook = nullptr;
+  EXPECT_EQ(LinesInFile(7), 3U);
+  EXPECT_EQ(InMemory(), 1);
+  EXPECT_EQ(LinesOf(7), 4U);
+}
+
+TEST_F(IndexCacheTest, ASessionThatIsRemovedWhileAllAreWrittenIsNotWritten) {
+  std::function<void()> hook;
+  cache_ = std::make_unique<IndexCache>(std::make_unique<HookedDir>(disk_.Root(), hook), clock_,
+                                        *metrics_);
+  Say(7, 3);
+  Say(8, 3);
+  const auto held = Get(7);
+  (void)Get(8);  // the one used last is written first
+  int writes = 0;
+  hook = [&] {
+    if (++writes > 1) return;
+    EXPECT_TRUE(cache_->Remove(7).ok());
+    const auto tools = cache_->Tools();
+    MutexLock lock(held->mutex);
+    AddTo(*held, tools->analyser);
+  };
+  cache_->FlushAll();
+  EXPECT_TRUE(HasFile(8));
+  EXPECT_FALSE(HasFile(7));
+}
+
 TEST_F(IndexCacheTest, WithoutAFolderIndexesAreInMemoryOnly) {
   cache_ = std::make_unique<IndexCache>(nullptr, clock_, *metrics_);
   Say(7, 3);
@@ -265,7 +348,9 @@ TEST_F(IndexCacheTest, WithoutAFolderIndexesAreInMemoryOnly) {
 }
 
 TEST_F(IndexCacheTest, ToolsAreReused) {
-  RecallTools* first = cache_->Tools().get();
+  auto tools = cache_->Tools();
+  const RecallTools* first = tools.get();
+  tools.reset();
   const auto again = cache_->Tools();
   EXPECT_EQ(again.get(), first);
   const auto other = cache_->Tools();
@@ -279,6 +364,13 @@ TEST_F(IndexCacheTest, TheEstimateGrowsWithTheIndex) {
   EXPECT_GT(one, empty);
   Say(7, 999);
   EXPECT_GT(cache_->bytes(), one + 999 * 100);
+  cache_->FlushAll();
+  Reopen();
+  (void)Get(7);
+  const size_t read = cache_->bytes();
+  EXPECT_GT(read, FileOf(7).size());
+  Say(7, 1);
+  EXPECT_GT(cache_->bytes(), read);
   ASSERT_TRUE(cache_->Rebuild(7).ok());
   EXPECT_EQ(cache_->bytes(), empty);
 }
