@@ -82,6 +82,42 @@ Status CheckWindow(const TurnRow& turn, uint64_t line_turns) {
                                    " of a line of " + std::to_string(line_turns));
 }
 
+Status CheckSettings(const std::string& settings_json) {
+  return CheckText(settings_json, kSettingsBytesMax, "the settings of a session");
+}
+
+Status CheckTurnMarks(const TurnMarks& marks) {
+  if (!marks.turn.empty() && marks.superseded_by == marks.turn)
+    return Error(Code::kInvalid, "a turn can't supersede itself");
+  return Ok();
+}
+
+bool SaysNothing(const TurnMarks& marks) {
+  return !marks.pinned && !marks.recall_off && marks.superseded_by.empty();
+}
+
+TurnRow TombstoneOf(const TurnRow& turn) {
+  TurnRow left;
+  left.id = turn.id;
+  left.parent = turn.parent;
+  left.window_first = turn.window_first;
+  left.items_json = "[]";
+  left.created_unix_ms = turn.created_unix_ms;
+  left.completed_unix_ms = turn.completed_unix_ms;
+  left.deleted = true;
+  return left;
+}
+
+uint64_t SystemBytes(const TurnCommit& first) {
+  return first.system_json.size() + sizeof(TokenId) * first.head_tokens.size();
+}
+
+uint64_t TurnBytes(const TurnRow& turn) {
+  if (turn.deleted) return 0;
+  return sizeof(TokenId) * (turn.prompt.size() + turn.answer.size()) + turn.items_json.size() +
+         turn.params_json.size() + turn.recall_json.size() + turn.outcome_json.size();
+}
+
 Status CheckPieceRow(const PieceRow& piece) {
   if (piece.kind == 0) return Error(Code::kInvalid, "piece has no kind");
   if (piece.range.begin < 0 || piece.range.end <= piece.range.begin)

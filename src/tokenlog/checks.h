@@ -16,7 +16,8 @@ inline constexpr size_t kTurnIdBytesMax = 64;           // [A-Za-z0-9_-]
 inline constexpr size_t kFinishReasonBytesMax = 64;
 inline constexpr size_t kSessionPageMax = 1000;  // rows that one ListSessions returns at most
 inline constexpr size_t kTurnPageMax = 1000;     // rows that one ReadTurnsBack returns at most
-inline constexpr size_t kItemsPageMax = 4096;    // rows that one ReadItems returns at most
+inline constexpr size_t kSettingsBytesMax = 4 * kKiB;
+inline constexpr size_t kItemsPageMax = 4096;  // rows that one ReadItems returns at most
 
 // The shape of a commit: key, ids, sizes, token ids >= 0. kInvalid. What its place in the line
 // decides is CheckWindow's.
@@ -32,6 +33,17 @@ LineRange ItemsRange(uint64_t first_line, size_t limit, uint64_t line_turns);
 
 // The turn's window begins in the line that ends with it, whose length is `line_turns`. kInvalid.
 Status CheckWindow(const TurnRow& turn, uint64_t line_turns);
+
+Status CheckSettings(const std::string& settings_json);  // kInvalid
+Status CheckTurnMarks(const TurnMarks& marks);           // kInvalid
+bool SaysNothing(const TurnMarks& marks);
+
+// What is left of a turn that is deleted.
+TurnRow TombstoneOf(const TurnRow& turn);
+
+// What `bytes` of a session counts: for its first turn's system, and for each turn.
+uint64_t SystemBytes(const TurnCommit& first);
+uint64_t TurnBytes(const TurnRow& turn);
 
 // The shape of a piece row: kind, range, file and place. kInvalid.
 Status CheckPieceRow(const PieceRow& piece);

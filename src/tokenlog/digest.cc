@@ -45,4 +45,19 @@ Digest256 TurnDigest(const Digest256& parent, const TurnRow& turn) {
   return hash.Finish();
 }
 
+Digest256 TombstoneDigest(const Digest256& parent, const LineEnd& end, const TurnRow& turn) {
+  Sha256 hash;
+  hash.UpdateField("tenuto.tombstone.3");
+  hash.Update(std::span<const std::byte>(parent.bytes));
+  hash.Update(std::span<const std::byte>(end.digest.bytes));
+  hash.UpdateField(turn.id.value);
+  hash.UpdateField(turn.parent.value);
+  hash.UpdateU64(end.turns);
+  hash.UpdateU64(end.tokens);
+  hash.UpdateU64(turn.window_first);
+  hash.UpdateU64(static_cast<uint64_t>(turn.created_unix_ms));
+  hash.UpdateU64(static_cast<uint64_t>(turn.completed_unix_ms));
+  return hash.Finish();
+}
+
 }  // namespace tenuto

@@ -4,6 +4,7 @@
 // digest"). Pure functions.
 #pragma once
 
+#include <cstdint>
 #include <vector>
 
 #include "base/ids.h"
@@ -16,5 +17,17 @@ namespace tenuto {
 Digest256 LineSeed(const SessionKey& key, const std::vector<TokenId>& head_tokens);
 
 Digest256 TurnDigest(const Digest256& parent, const TurnRow& turn);
+
+// Where a line ends, as the next turn needs it. Unsigned, so that adding to what a damaged row
+// holds is defined.
+struct LineEnd {
+  Digest256 digest;
+  uint64_t turns = 0;
+  uint64_t tokens = 0;
+  bool operator==(const LineEnd&) const = default;
+};
+
+// Holds a deleted turn in its place: after `parent`, with the line that ended with it as it was.
+Digest256 TombstoneDigest(const Digest256& parent, const LineEnd& end, const TurnRow& turn);
 
 }  // namespace tenuto

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <functional>
 
+#include "tokenlog/checks.h"
+
 namespace tenuto {
 namespace {
 
@@ -48,6 +50,32 @@ TEST(TurnDigest, WorkedExample) {
   EXPECT_EQ(first.Hex(), "233be8c351743a6f7c46f4d875f64cc7f6ef280e35bac1cef1d2e35639615d5c");
   EXPECT_EQ(TurnDigest(first, SecondExample()).Hex(),
             "20c372fb8a1f7dd7516e124145f05618d510704192135cd1cc7c968f77b7e7f2");
+  const Digest256 second = TurnDigest(first, SecondExample());
+  EXPECT_EQ(TombstoneDigest(seed, {first, 1, 4}, Example()).Hex(),
+            "2418afea109260c0406319148816073c0e041fbbf83e88158b8588b5304f3e69");
+  EXPECT_EQ(TombstoneDigest(first, {second, 2, 9}, SecondExample()).Hex(),
+            "8687d98e563ae94bee601848044beaf9a243f3712d6ccd60c060b7596fa93adf");
+}
+
+TEST(TombstoneDigest, HoldsThePlaceAndNothingElse) {
+  const Digest256 seed = LineSeed(kKey, kHead);
+  const LineEnd end = {TurnDigest(seed, SecondExample()), 2, 9};
+  const Digest256 held = TombstoneDigest(seed, end, SecondExample());
+  const std::vector<std::function<void(TurnRow&)>> changes = {
+      [](TurnRow& t) { t.id.value += "X"; },     [](TurnRow& t) { t.parent.value += "X"; },
+      [](TurnRow& t) { t.window_first = 1; },    [](TurnRow& t) { ++t.created_unix_ms; },
+      [](TurnRow& t) { ++t.completed_unix_ms; },
+  };
+  for (size_t i = 0; i < changes.size(); ++i) {
+    TurnRow turn = SecondExample();
+    changes[i](turn);
+    EXPECT_NE(TombstoneDigest(seed, end, turn), held) << i;
+  }
+  EXPECT_NE(TombstoneDigest(end.digest, end, SecondExample()), held);
+  EXPECT_NE(TombstoneDigest(seed, {seed, 2, 9}, SecondExample()), held);
+  EXPECT_NE(TombstoneDigest(seed, {end.digest, 3, 9}, SecondExample()), held);
+  EXPECT_NE(TombstoneDigest(seed, {end.digest, 2, 8}, SecondExample()), held);
+  EXPECT_EQ(TombstoneDigest(seed, end, TombstoneOf(SecondExample())), held);
 }
 
 TEST(TurnDigest, EveryFieldCounts) {

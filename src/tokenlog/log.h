@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <limits>
 #include <memory>
 #include <optional>
 #include <span>
@@ -32,6 +33,8 @@ struct SessionRow {
   // What every prompt of the session begins with once its oldest turns are cut away: the first
   // token, the system prompt. Stored with the first turn.
   std::vector<TokenId> head_tokens;
+  uint64_t bytes = 0;  // of system items, head tokens and the turns of all branches, as stored
+  std::string settings_json = "{}";  // opaque here
 };
 
 struct TurnRow {
@@ -58,6 +61,7 @@ struct TurnRow {
   int64_t completed_unix_ms = 0;
   // A tombstone: what the turn said is erased, its place in the line is kept. Never of a commit.
   bool deleted = false;
+  bool operator==(const TurnRow&) const = default;
 };
 
 // What the archive and a search want of a turn: no tokens.
@@ -68,6 +72,28 @@ struct ItemsRow {
   std::string recall_json;
   int64_t created_unix_ms = 0;
   bool deleted = false;
+};
+
+// What is said of a turn after it was committed, and may change.
+struct TurnMarks {
+  TurnId turn;
+  uint64_t line = 0;  // the turn's number in its line; set by the log
+  bool pinned = false;
+  bool recall_off = false;
+  TurnId superseded_by = {};  // a turn of the session that holds instead of this one; empty: none
+};
+
+// Over all sessions of a tenant. Tombstones count for nothing.
+struct TenantTotals {
+  uint64_t sessions = 0;
+  uint64_t turns = 0;  // of all branches
+  uint64_t bytes = 0;
+};
+
+// The last row of a page of ListIdleSessions; the default is before all.
+struct IdleCursor {
+  int64_t updated_unix_ms = std::numeric_limits<int64_t>::min();
+  int64_t session = 0;
 };
 
 // One turn to commit. Fails with kConflict, changing nothing, unless the session's head is
@@ -135,6 +161,26 @@ class TokenLog {
   // empty tenant all. A page has at most 1000.
   virtual Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                            const std::string& after, size_t limit) = 0;
+  // Sessions whose last turn ended before `updated_before_ms`, by that time, then id, from after
+  // `after` on; at most 1000. Costs what is listed.
+  virtual Result<std::vector<SessionRow>> ListIdleSessions(int64_t updated_before_ms, size_t limit,
+                                                           const IdleCursor& after = {}) = 0;
+  // All 0 for a tenant without sessions. One look-up, whatever the tenant has.
+  virtual Result<TenantTotals> TenantUse(const std::string& tenant) = 0;
+  // Replaces the session's settings. kInvalid: longer than kSettingsBytesMax. kNotFound.
+  virtual Status SetSessionSettings(int64_t session, const std::string& settings_json) = 0;
+
+  // Replaces the marks of one turn; marks that say nothing are none. kNotFound: no such turn, or it
+  // is deleted, or `superseded_by` names no turn of the session (a deleted one it may). kInvalid:
+  // the turn itself.
+  virtual Status SetTurnMarks(int64_t session, const TurnMarks& marks) = 0;
+  // The marks that say something, by line number, then id.
+  virtual Result<std::vector<TurnMarks>> ReadTurnMarks(int64_t session) = 0;
+  // Makes the turn, any of the session, a tombstone: its tokens, JSON, idempotency key and marks
+  // are erased, from the files, too; place, times and window stay, and the line's counts go on
+  // counting its tokens. KV pieces that hold it are the caller's to drop. kNotFound: no such turn,
+  // or it is deleted already. kCorrupt: the turn is damaged.
+  virtual Status DeleteTurn(int64_t session, const TurnId& turn) = 0;
   // Removes the session, its turns and piece rows; returns the payload files that only it named.
   virtual Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) = 0;
 

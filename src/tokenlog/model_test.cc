@@ -42,6 +42,14 @@ std::string Describe(const Result<std::vector<TurnRow>>& turns) {
   return text;
 }
 
+std::string Describe(const Result<std::vector<ItemsRow>>& items) {
+  std::string text = Verdict(items);
+  if (items.ok())
+    for (const ItemsRow& row : *items)
+      text += "\n" + Describe(row);
+  return text;
+}
+
 // One random operation, the same for every log it is done to.
 class Operation {
  public:
@@ -77,6 +85,22 @@ class Operation {
         return Describe(log.ReadWindow(session_, head_));
       case 8:
         return Describe(log.ReadTurnsBack(session_, head_, limit_));
+      case 9:
+        return Describe(log.ReadItems(session_, head_, first_line_, limit_));
+      case 10:
+        return Verdict(log.SetTurnMarks(session_, marks_));
+      case 11:
+        return Verdict(log.DeleteTurn(session_, head_));
+      case 12:
+        return Verdict(log.SetSessionSettings(session_, settings_));
+      case 13: {
+        const auto idle = log.ListIdleSessions(idle_before_ms_, limit_, idle_after_);
+        std::string text = Verdict(idle);
+        if (idle.ok())
+          for (const SessionRow& row : *idle)
+            text += "\n" + Describe(row);
+        return text + "\n" + Describe(*log.TenantUse(tenant_));
+      }
       default: {
         std::string text;
         for (const auto& verdict : log.Commit(commits_))
@@ -122,11 +146,13 @@ class Operation {
     commit.lease_epoch = random_.Below(3) + (random_.Chance(0.9) ? 2 : 0);
     commit.turn.answer.assign(random_.Below(2000), static_cast<TokenId>(random_.Below(1000)));
     commit.turn.items_json.assign(random_.Below(5000), 'j');
+    if (random_.Chance(0.3)) commit.turn.recall_json.assign(random_.Below(50), 'r');
+    commit.turn.completed_unix_ms = static_cast<int64_t>(random_.Below(10));
     return commit;
   }
 
   void Draw(TokenLog& look) {
-    kind_ = random_.Below(18);
+    kind_ = random_.Below(26);
     key_ = DrawKey();
     const auto row = look.FindSession(key_);
     session_ = row.ok() ? row->id : static_cast<int64_t>(random_.Below(10));
@@ -149,6 +175,13 @@ class Operation {
     if (random_.Chance(0.7)) user_ = "u" + std::to_string(random_.Below(2));
     if (random_.Chance(0.5)) after_ = DrawKey().Full();
     limit_ = random_.Below(5);
+    first_line_ = random_.Below(12);
+    marks_ = {.turn = head_, .pinned = random_.Chance(0.4), .recall_off = random_.Chance(0.3)};
+    if (row.ok() && random_.Chance(0.5)) marks_.superseded_by = row->head;
+    if (random_.Chance(0.1)) marks_.superseded_by = {"nowhere"};
+    settings_.assign(random_.Below(random_.Chance(0.1) ? 5000 : 100), 's');
+    idle_before_ms_ = static_cast<int64_t>(random_.Below(12));
+    idle_after_ = {static_cast<int64_t>(random_.Below(10)), session_};
     for (uint64_t n = 1 + random_.Below(3); n > 0; --n)
       commits_.push_back(DrawCommit(look));
   }
@@ -163,6 +196,11 @@ class Operation {
   std::vector<int64_t> ids_;
   std::string tenant_, user_, after_;
   size_t limit_ = 0;
+  uint64_t first_line_ = 0;
+  TurnMarks marks_;
+  std::string settings_;
+  int64_t idle_before_ms_ = 0;
+  IdleCursor idle_after_;
   std::vector<TurnCommit> commits_;
 };
 
@@ -183,7 +221,7 @@ TEST_P(ModelTest, SqliteAnswersAsTheModel) {
   };
   ASSERT_NO_FATAL_FAILURE(reopen());
   uint64_t failures = 0;
-  for (int i = 0; i < 200; ++i) {
+  for (int i = 0; i < 300; ++i) {
     const Operation operation(random, model);
     const std::string expected = operation.RunOn(model);
     // Only the text of an error that names the store's file may differ, and none of these does.

@@ -120,7 +120,18 @@ inline std::string Describe(const SessionRow& row) {
          row.head.value + " epoch " + std::to_string(row.lease_epoch) + " " + row.vocabulary.Hex() +
          " " + row.system_json + " " + std::to_string(row.turns) + "/" +
          std::to_string(row.tokens) + " " + std::to_string(row.created_unix_ms) + "-" +
-         std::to_string(row.updated_unix_ms);
+         std::to_string(row.updated_unix_ms) + " " + std::to_string(row.bytes) + " bytes " +
+         row.settings_json;
+}
+
+inline std::string Describe(const TurnMarks& marks) {
+  return std::to_string(marks.line) + " " + marks.turn.value + (marks.pinned ? " pinned" : "") +
+         (marks.recall_off ? " no recall" : "") + " < " + marks.superseded_by.value;
+}
+
+inline std::string Describe(const TenantTotals& totals) {
+  return std::to_string(totals.sessions) + " sessions " + std::to_string(totals.turns) + " turns " +
+         std::to_string(totals.bytes) + " bytes";
 }
 
 inline std::string Describe(const TurnRow& turn) {
@@ -160,38 +171,61 @@ inline std::string Describe(const PieceRow& piece) {
          "x" + std::to_string(piece.location.bytes);
 }
 
+// What a log holds of one session, as text.
+inline Result<std::string> DumpSession(TokenLog& log, const SessionRow& row) {
+  TENUTO_ASSIGN(const SessionRow same, log.FindSession(row.key));
+  std::string text = Describe(row) + "\n" +
+                     (Describe(same) == Describe(row) ? "" : "found otherwise by its key\n");
+  TENUTO_ASSIGN(const std::vector<TurnRow> turns, log.ReadTurns(row.id, row.head));
+  TENUTO_ASSIGN(const std::vector<TurnRow> window, log.ReadWindow(row.id, row.head));
+  const size_t before = turns.size() - std::min(turns.size(), window.size());
+  for (size_t i = 0; i < window.size(); ++i)
+    if (turns.size() < window.size() || Describe(window[i]) != Describe(turns[before + i]))
+      text += "the window is not the end of the line\n";
+  TENUTO_ASSIGN(const std::vector<ItemsRow> items, log.ReadItems(row.id, row.head, 1, 4096));
+  for (size_t i = 0; i < std::min<size_t>(turns.size(), 4096); ++i)
+    if (items.size() <= i || Describe(items[i]) != Describe(ItemsOf(turns[i], i + 1)))
+      text += "the items are not those of the line\n";
+  for (const TurnRow& turn : turns) {
+    text += "  " + Describe(turn) + "\n";
+    if (turn.idempotency_key.empty()) continue;
+    TENUTO_ASSIGN(const TurnRow keyed, log.FindByIdempotencyKey(row.id, turn.idempotency_key));
+    text += Describe(keyed) == Describe(turn) ? "" : "found otherwise by its idempotency key\n";
+  }
+  TENUTO_ASSIGN(const std::vector<TurnMarks> marked, log.ReadTurnMarks(row.id));
+  for (const TurnMarks& marks : marked)
+    text += "  " + Describe(marks) + "\n";
+  TENUTO_ASSIGN(const std::vector<PieceRow> pieces, log.ReadPieces(row.id));
+  for (const PieceRow& piece : pieces)
+    text += "  " + Describe(piece) + "\n";
+  return text;
+}
+
 // Everything that a log holds, as text; the first error ends it.
 inline Result<std::string> Dump(TokenLog& log) {
   std::string text;
   std::string after;
+  std::string tenant;
   for (bool more = true; more;) {
     TENUTO_ASSIGN(const SessionPage page, log.ListSessions("", "", after, 100));
     for (const SessionRow& row : page.sessions) {
-      TENUTO_ASSIGN(const SessionRow same, log.FindSession(row.key));
-      text += Describe(row) + "\n" +
-              (Describe(same) == Describe(row) ? "" : "found otherwise by its key\n");
-      TENUTO_ASSIGN(const std::vector<TurnRow> turns, log.ReadTurns(row.id, row.head));
-      TENUTO_ASSIGN(const std::vector<TurnRow> window, log.ReadWindow(row.id, row.head));
-      const size_t before = turns.size() - std::min(turns.size(), window.size());
-      for (size_t i = 0; i < window.size(); ++i)
-        if (turns.size() < window.size() || Describe(window[i]) != Describe(turns[before + i]))
-          text += "the window is not the end of the line\n";
-      TENUTO_ASSIGN(const std::vector<ItemsRow> items, log.ReadItems(row.id, row.head, 1, 4096));
-      for (size_t i = 0; i < std::min<size_t>(turns.size(), 4096); ++i)
-        if (items.size() <= i || Describe(items[i]) != Describe(ItemsOf(turns[i], i + 1)))
-          text += "the items are not those of the line\n";
-      for (const TurnRow& turn : turns) {
-        text += "  " + Describe(turn) + "\n";
-        if (turn.idempotency_key.empty()) continue;
-        TENUTO_ASSIGN(const TurnRow keyed, log.FindByIdempotencyKey(row.id, turn.idempotency_key));
-        text += Describe(keyed) == Describe(turn) ? "" : "found otherwise by its idempotency key\n";
-      }
-      TENUTO_ASSIGN(const std::vector<PieceRow> pieces, log.ReadPieces(row.id));
-      for (const PieceRow& piece : pieces)
-        text += "  " + Describe(piece) + "\n";
+      TENUTO_ASSIGN(const std::string session, DumpSession(log, row));
+      text += session;
       after = row.key.Full();
+      if (row.key.tenant == tenant) continue;
+      tenant = row.key.tenant;
+      TENUTO_ASSIGN(const TenantTotals totals, log.TenantUse(tenant));
+      text += tenant + " " + Describe(totals) + "\n";
     }
     more = page.more;
+  }
+  IdleCursor last;
+  for (bool more = true; more;) {
+    TENUTO_ASSIGN(const std::vector<SessionRow> idle, log.ListIdleSessions(INT64_MAX, 3, last));
+    for (const SessionRow& row : idle)
+      text += "idle " + std::to_string(row.id) + " ";
+    more = !idle.empty();
+    if (more) last = {idle.back().updated_unix_ms, idle.back().id};
   }
   TENUTO_ASSIGN(const std::vector<PayloadFileId> files, log.ReferencedFiles());
   for (const PayloadFileId file : files)

@@ -176,6 +176,34 @@ void LogWriter::DropPieces(int64_t session, std::vector<int64_t> ids,
                               std::move(done)));
 }
 
+void LogWriter::SetTurnMarks(int64_t session, TurnMarks marks, std::function<void(Status)> done) {
+  state_->Enqueue(state_, MakeOther<Unit>(
+                              false,
+                              [session, marks = std::move(marks)](TokenLog& log) {
+                                return log.SetTurnMarks(session, marks);
+                              },
+                              std::move(done)));
+}
+
+void LogWriter::SetSessionSettings(int64_t session, std::string settings_json,
+                                   std::function<void(Status)> done) {
+  state_->Enqueue(state_, MakeOther<Unit>(
+                              false,
+                              [session, json = std::move(settings_json)](TokenLog& log) {
+                                return log.SetSessionSettings(session, json);
+                              },
+                              std::move(done)));
+}
+
+void LogWriter::DeleteTurn(int64_t session, TurnId turn, std::function<void(Status)> done) {
+  state_->Enqueue(state_, MakeOther<Unit>(
+                              true,
+                              [session, turn = std::move(turn)](TokenLog& log) {
+                                return log.DeleteTurn(session, turn);
+                              },
+                              std::move(done)));
+}
+
 void LogWriter::DeleteSession(SessionKey key,
                               std::function<void(Result<std::vector<PayloadFileId>>)> done) {
   state_->Enqueue(

@@ -1,9 +1,10 @@
 // Group commit: all writes of a TokenLog through one runner, so that the commits which wait at the
 // same moment share one transaction and its sync.
 //
-// Order: the commits of one session, and piece writes and deletes among each other, run in the
-// order posted. A piece write runs after the commits posted before it. A commit may overtake piece
-// writes that were posted before it (nothing of theirs concerns it), never a delete. Each `done`
+// Order: the commits of one session, and all other writes among each other, run in the order
+// posted. Another write runs after the commits posted before it. A commit may overtake writes of
+// pieces, marks and settings that were posted before it (nothing of theirs concerns it), never a
+// delete, be it of a session or of a turn. Each `done`
 // runs exactly once on the answer runner, unless one of the two runners is stopped first.
 // Thread-safe. The log and both runners outlive the writer and the tasks it has posted.
 #pragma once
@@ -11,6 +12,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "io/runner.h"
@@ -38,6 +40,10 @@ class LogWriter {
                  std::function<void(Result<std::vector<int64_t>>)> done);
   void DropPieces(int64_t session, std::vector<int64_t> ids,
                   std::function<void(Result<std::vector<PayloadFileId>>)> done);
+  void SetTurnMarks(int64_t session, TurnMarks marks, std::function<void(Status)> done);
+  void SetSessionSettings(int64_t session, std::string settings_json,
+                          std::function<void(Status)> done);
+  void DeleteTurn(int64_t session, TurnId turn, std::function<void(Status)> done);
   void DeleteSession(SessionKey key, std::function<void(Result<std::vector<PayloadFileId>>)> done);
 
  private:

@@ -32,6 +32,18 @@ class CountingLog : public MemoryTokenLog {
     calls.emplace_back("drop");
     return MemoryTokenLog::DropPieces(session, ids);
   }
+  Status SetTurnMarks(int64_t session, const TurnMarks& marks) override {
+    calls.emplace_back("marks");
+    return MemoryTokenLog::SetTurnMarks(session, marks);
+  }
+  Status SetSessionSettings(int64_t session, const std::string& settings_json) override {
+    calls.emplace_back("settings");
+    return MemoryTokenLog::SetSessionSettings(session, settings_json);
+  }
+  Status DeleteTurn(int64_t session, const TurnId& turn) override {
+    calls.emplace_back("delete turn");
+    return MemoryTokenLog::DeleteTurn(session, turn);
+  }
   Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) override {
     calls.emplace_back("delete");
     return MemoryTokenLog::DeleteSession(key);
@@ -54,6 +66,12 @@ class LogWriterTest : public ::testing::Test {
   }
   std::function<void(Result<int64_t>)> Note(const std::string& name) {
     return [this, name](const Result<int64_t>& result) {
+      answers_.push_back(
+          name + (result.ok() ? " ok" : " " + std::string(CodeName(result.error().code()))));
+    };
+  }
+  std::function<void(Status)> NoteDone(const std::string& name) {
+    return [this, name](const Status& result) {
       answers_.push_back(
           name + (result.ok() ? " ok" : " " + std::string(CodeName(result.error().code()))));
     };
@@ -144,6 +162,31 @@ TEST_F(LogWriterTest, NothingOvertakesADelete) {
   EXPECT_EQ(answers_,
             (Lines{"T1 ok", "delete 0 files", "late conflict", "anew ok", "add not_found"}));
   EXPECT_EQ(log_.FindSession(Key("a"))->head.value, "N1");
+}
+
+TEST_F(LogWriterTest, MarksAndSettingsWaitLikePieces) {
+  writer_.Commit(MakeCommit(Key("a"), "T1"), Note("T1"));
+  writer_.SetTurnMarks(1, {.turn = {"T1"}, .pinned = true}, NoteDone("marks"));
+  writer_.SetSessionSettings(1, "{}", NoteDone("settings"));
+  writer_.SetTurnMarks(1, {.turn = {"T9"}, .pinned = true}, NoteDone("late"));
+  writer_.Commit(MakeCommit(Key("a"), "T2", "T1"), Note("T2"));
+  EXPECT_TRUE(answers_.empty());
+  RunAll();
+  EXPECT_EQ(log_.calls, (Lines{"commit 2", "marks", "settings", "marks"}));
+  EXPECT_EQ(answers_, (Lines{"T1 ok", "T2 ok", "marks ok", "settings ok", "late not_found"}));
+}
+
+TEST_F(LogWriterTest, NothingOvertakesTheDeleteOfATurn) {
+  TurnCommit first = MakeCommit(Key("a"), "T1");
+  first.turn.idempotency_key = "k";
+  writer_.Commit(first, Note("T1"));
+  writer_.DeleteTurn(1, {"T1"}, NoteDone("delete"));
+  TurnCommit again = MakeCommit(Key("a"), "T2", "T1");
+  again.turn.idempotency_key = "k";
+  writer_.Commit(again, Note("T2"));
+  writer_.DeleteTurn(1, {"T1"}, NoteDone("twice"));
+  RunAll();
+  EXPECT_EQ(answers_, (Lines{"T1 ok", "delete ok", "T2 ok", "twice not_found"}));
 }
 
 TEST_F(LogWriterTest, AFailedTransactionIsToldToEach) {

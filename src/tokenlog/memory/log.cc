@@ -102,12 +102,14 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
     session->row.vocabulary = commit.vocabulary;
     session->row.system_json = commit.system_json;
     session->row.head_tokens = commit.head_tokens;
+    session->row.bytes = SystemBytes(commit);
   }
   session->row.updated_unix_ms = turn.completed_unix_ms;
   session->row.head = turn.id;
   session->row.lease_epoch = commit.lease_epoch;
   session->row.turns = stored.line_turns;
   session->row.tokens = stored.line_tokens;
+  session->row.bytes += TurnBytes(turn);
   if (!turn.idempotency_key.empty())
     session->idempotency.emplace(turn.idempotency_key, turn.id.value);
   session->turns.emplace(turn.id.value, std::move(stored));
@@ -215,6 +217,99 @@ Result<SessionPage> MemoryTokenLog::ListSessions(const std::string& tenant, cons
     page.sessions.push_back(state_.sessions.at(at->second).row);
   }
   return page;
+}
+
+Result<std::vector<SessionRow>> MemoryTokenLog::ListIdleSessions(int64_t updated_before_ms,
+                                                                 size_t limit,
+                                                                 const IdleCursor& after) {
+  const auto place = [](const SessionRow& row) { return std::pair(row.updated_unix_ms, row.id); };
+  const MutexLock lock(mutex_);
+  std::vector<SessionRow> idle;
+  for (const auto& [id, session] : state_.sessions)
+    if (session.row.updated_unix_ms < updated_before_ms &&
+        place(session.row) > std::pair(after.updated_unix_ms, after.session))
+      idle.push_back(session.row);
+  std::sort(idle.begin(), idle.end(),
+            [&](const SessionRow& a, const SessionRow& b) { return place(a) < place(b); });
+  idle.resize(std::min({idle.size(), limit, kSessionPageMax}));
+  return idle;
+}
+
+// Counted anew each time: what the sums that other stores keep are compared with.
+Result<TenantTotals> MemoryTokenLog::TenantUse(const std::string& tenant) {
+  const MutexLock lock(mutex_);
+  TenantTotals totals;
+  for (const auto& [id, session] : state_.sessions) {
+    if (session.row.key.tenant != tenant) continue;
+    ++totals.sessions;
+    totals.bytes += session.row.bytes;
+    for (const auto& [turn_id, turn] : session.turns)
+      totals.turns += turn.row.deleted ? 0 : 1;
+  }
+  return totals;
+}
+
+Status MemoryTokenLog::SetSessionSettings(int64_t session, const std::string& settings_json) {
+  TENUTO_TRY(CheckSettings(settings_json));
+  const MutexLock lock(mutex_);
+  if (!state_.sessions.contains(session)) return NoSuchSession(std::to_string(session));
+  return Write([&](State& state) {
+    state.sessions.at(session).row.settings_json = settings_json;
+    return true;
+  });
+}
+
+MemoryTokenLog::StoredTurn* MemoryTokenLog::FindLive(State& state, int64_t session,
+                                                     const TurnId& turn) {
+  auto& turns = state.sessions.at(session).turns;
+  const auto found = turns.find(turn.value);
+  return found == turns.end() || found->second.row.deleted ? nullptr : &found->second;
+}
+
+Status MemoryTokenLog::SetTurnMarks(int64_t session, const TurnMarks& marks) {
+  TENUTO_TRY(CheckTurnMarks(marks));
+  const MutexLock lock(mutex_);
+  const auto found = state_.sessions.find(session);
+  if (found == state_.sessions.end()) return NoSuchSession(std::to_string(session));
+  const StoredTurn* turn = FindLive(state_, session, marks.turn);
+  if (turn == nullptr) return NoSuchTurn("id " + marks.turn.value);
+  if (!marks.superseded_by.empty() && !found->second.turns.contains(marks.superseded_by.value))
+    return NoSuchTurn("id " + marks.superseded_by.value);
+  TurnMarks stored = marks;
+  stored.line = turn->line_turns;
+  return Write([&](State& state) {
+    auto& all = state.sessions.at(session).marks;
+    all.erase(stored.turn.value);
+    if (!SaysNothing(stored)) all.emplace(stored.turn.value, stored);
+    return true;
+  });
+}
+
+Result<std::vector<TurnMarks>> MemoryTokenLog::ReadTurnMarks(int64_t session) {
+  const MutexLock lock(mutex_);
+  const auto found = state_.sessions.find(session);
+  if (found == state_.sessions.end()) return NoSuchSession(std::to_string(session));
+  std::vector<TurnMarks> all;
+  for (const auto& [id, marks] : found->second.marks)
+    all.push_back(marks);
+  std::stable_sort(all.begin(), all.end(),
+                   [](const TurnMarks& a, const TurnMarks& b) { return a.line < b.line; });
+  return all;
+}
+
+Status MemoryTokenLog::DeleteTurn(int64_t session, const TurnId& turn) {
+  const MutexLock lock(mutex_);
+  if (!state_.sessions.contains(session)) return NoSuchSession(std::to_string(session));
+  if (FindLive(state_, session, turn) == nullptr) return NoSuchTurn("id " + turn.value);
+  return Write([&](State& state) {
+    Session& of = state.sessions.at(session);
+    TurnRow& row = FindLive(state, session, turn)->row;
+    of.row.bytes -= TurnBytes(row);
+    of.idempotency.erase(row.idempotency_key);
+    of.marks.erase(row.id.value);
+    row = TombstoneOf(row);
+    return true;
+  });
 }
 
 Result<std::vector<PayloadFileId>> MemoryTokenLog::DeleteSession(const SessionKey& key) {

@@ -44,6 +44,13 @@ class MemoryTokenLog : public TokenLog {
   Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) override;
   Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                    const std::string& after, size_t limit) override;
+  Result<std::vector<SessionRow>> ListIdleSessions(int64_t updated_before_ms, size_t limit,
+                                                   const IdleCursor& after) override;
+  Result<TenantTotals> TenantUse(const std::string& tenant) override;
+  Status SetSessionSettings(int64_t session, const std::string& settings_json) override;
+  Status SetTurnMarks(int64_t session, const TurnMarks& marks) override;
+  Result<std::vector<TurnMarks>> ReadTurnMarks(int64_t session) override;
+  Status DeleteTurn(int64_t session, const TurnId& turn) override;
   Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) override;
   Result<std::vector<PieceRow>> ReadPieces(int64_t session) override;
   Result<std::vector<int64_t>> AddPieces(int64_t session,
@@ -63,6 +70,7 @@ class MemoryTokenLog : public TokenLog {
     std::map<std::string, StoredTurn> turns;         // by turn id
     std::map<std::string, std::string> idempotency;  // key -> turn id
     std::map<int64_t, PieceRow> pieces;              // by piece id
+    std::map<std::string, TurnMarks> marks;          // by turn id
   };
   struct State {
     uint64_t lease_epoch = 0;
@@ -81,6 +89,8 @@ class MemoryTokenLog : public TokenLog {
   Result<std::vector<TurnRow>> ReadNewest(int64_t session, const TurnId& last, TurnsOf turns_of)
       TENUTO_REQUIRES(mutex_);
   static Result<int64_t> CommitOne(State& state, const TurnCommit& commit);
+  // Null: no such turn, or it is deleted.
+  static StoredTurn* FindLive(State& state, int64_t session, const TurnId& turn);
   static std::vector<PayloadFileId> Unnamed(const State& state, std::vector<PayloadFileId> files);
 
   mutable Mutex mutex_;

@@ -43,6 +43,20 @@ TEST(MemoryTokenLog, AfterAnIoErrorItIsDeadUntilTheCrash) {
   EXPECT_TRUE(CommitOne(log, MakeCommit(Key("a"), "T2", "T1")).ok());
 }
 
+TEST(MemoryTokenLog, AFailedDeleteOfATurnLeavesIt) {
+  MemoryTokenLog log;
+  const int64_t id = *CommitOne(log, MakeCommit(Key("a"), "T1"));
+  for (const bool kept : {false, true}) {
+    log.FailWrite({.at_write = 1, .code = Code::kIo, .kept = kept});
+    EXPECT_EQ(log.DeleteTurn(id, {"T1"}).error().code(), Code::kIo);
+    EXPECT_FALSE(log.ReadTurns(id, {"T1"})->front().deleted);
+    EXPECT_EQ(log.SetTurnMarks(id, {.turn = {"T1"}, .pinned = true}).error().code(), Code::kIo);
+    EXPECT_EQ(log.SetSessionSettings(id, "{}").error().code(), Code::kIo);
+    log.Crash();
+    EXPECT_EQ(log.ReadTurns(id, {"T1"})->front().deleted, kept);
+  }
+}
+
 TEST(MemoryTokenLog, AWriteInDoubtMayComeBackWithTheCrash) {
   MemoryTokenLog log;
   ASSERT_TRUE(CommitOne(log, MakeCommit(Key("a"), "T1")).ok());

@@ -64,6 +64,16 @@ std::vector<std::function<Status(TokenLog&)>> Story() {
     return Ok();
   });
   story.push_back(commit({Turn("c", 0), Turn("a", 3)}));
+  story.push_back([](TokenLog& log) {
+    return log.SetTurnMarks(1, {.turn = {"a0"}, .pinned = true, .superseded_by = {"a1"}});
+  });
+  story.push_back(
+      [](TokenLog& log) { return log.SetTurnMarks(1, {.turn = {"a2"}, .recall_off = true}); });
+  story.push_back([](TokenLog& log) { return log.SetSessionSettings(1, "{\"ttl_s\":1}"); });
+  story.push_back([](TokenLog& log) { return log.DeleteTurn(1, {"a0"}); });
+  story.push_back([](TokenLog& log) { return log.SetTurnMarks(1, {.turn = {"a2"}}); });
+  story.push_back([](TokenLog& log) { return log.DeleteTurn(1, {"a3"}); });
+  story.push_back(commit({Turn("a", 4)}));
   return story;
 }
 
@@ -152,6 +162,13 @@ void Fill(TokenLog& log) {
                       .ok());
   }
   ASSERT_TRUE(log.DeleteSession(Key("s5")).ok());
+  const int64_t s6 = log.FindSession(Key("s6"))->id;
+  for (const char* turn : {"s60", "s63", "s67"})
+    ASSERT_TRUE(log.DeleteTurn(s6, {turn}).ok());
+  for (const char* turn : {"s61", "s62", "s66"})
+    ASSERT_TRUE(
+        log.SetTurnMarks(s6, {.turn = {turn}, .pinned = true, .superseded_by = {"s67"}}).ok());
+  ASSERT_TRUE(log.SetSessionSettings(s6, std::string(4000, 's')).ok());
 }
 
 // A cleanly closed log and what it holds.

@@ -70,15 +70,13 @@ Result<ItemsRow> ReadRow(Statement& read, const Place& place) {
   read.Reset();
   read.Bind(place.row);
   TENUTO_ASSIGN(const bool found, read.Step());
-  if (!found || read.Text(0) != place.id.value ||
-      static_cast<uint64_t>(read.Int(1)) != place.line || read.Text(2) != place.parent.value)
-    return BrokenLine(place.id);
+  if (!found) return BrokenLine(place.id);
   return ItemsRow{.line = place.line,
                   .id = place.id,
-                  .items_json = std::string(read.Text(5)),
-                  .recall_json = std::string(read.Text(4)),
-                  .created_unix_ms = read.Int(3),
-                  .deleted = !read.IsNull(6)};
+                  .items_json = std::string(read.Text(3)),
+                  .recall_json = std::string(read.Text(2)),
+                  .created_unix_ms = read.Int(0),
+                  .deleted = !read.IsNull(1)};
 }
 
 }  // namespace
@@ -102,8 +100,8 @@ Result<std::vector<ItemsRow>> SelectItems(Database& database, const SessionRow& 
   if (line.front().line + 1 < range.end) return BrokenLine(head);
 
   TENUTO_ASSIGN(Statement read,
-                database.Use("SELECT id, line_turns, parent, created_ms, recall_json, items_json, "
-                             "tombstone FROM turns WHERE row = ?"));
+                database.Use("SELECT created_ms, tombstone, recall_json, items_json FROM items "
+                             "WHERE turn = ?"));
   std::vector<ItemsRow> items;
   items.reserve(range.end - range.first);
   for (auto place = line.rbegin(); place != line.rend() && place->line < range.end; ++place) {

@@ -11,10 +11,12 @@
 #include "io/os_error.h"
 #include "tokenlog/checks.h"
 #include "tokenlog/sqlite/item_rows.h"
+#include "tokenlog/sqlite/mark_rows.h"
 #include "tokenlog/sqlite/page_vfs.h"
 #include "tokenlog/sqlite/rows.h"
 #include "tokenlog/sqlite/schema.h"
 #include "tokenlog/sqlite/sqlite.h"
+#include "tokenlog/sqlite/tenant_rows.h"
 #include "tokenlog/sqlite/turn_rows.h"
 
 namespace tenuto {
@@ -179,6 +181,16 @@ std::invoke_result_t<Work, Database&> SqliteTokenLog::Write(Work work) {
   return result;
 }
 
+template <typename Work>
+std::invoke_result_t<Work, Database&, const SessionRow&> SqliteTokenLog::WriteTo(int64_t session,
+                                                                                 Work work) {
+  return Write([&](Database& database) -> std::invoke_result_t<Work, Database&, const SessionRow&> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return work(database, *row);
+  });
+}
+
 Status SqliteTokenLog::Writable() const {
   if (!writer_) return Error(Code::kDenied, "token log " + path_ + " is open for reading only");
   if (dead_) return *dead_;
@@ -312,12 +324,57 @@ Result<SessionPage> SqliteTokenLog::ListSessions(const std::string& tenant, cons
   });
 }
 
+Result<std::vector<SessionRow>> SqliteTokenLog::ListIdleSessions(int64_t updated_before_ms,
+                                                                 size_t limit,
+                                                                 const IdleCursor& after) {
+  return Read([&](Database& database) {
+    return SelectIdle(database, updated_before_ms, after, std::min(limit, kSessionPageMax));
+  });
+}
+
+Result<TenantTotals> SqliteTokenLog::TenantUse(const std::string& tenant) {
+  return Read([&](Database& database) { return SelectTenant(database, tenant); });
+}
+
+Status SqliteTokenLog::SetSessionSettings(int64_t session, const std::string& settings_json) {
+  TENUTO_TRY(CheckSettings(settings_json));
+  const MutexLock lock(write_mutex_);
+  return WriteTo(session, [&](Database& database, const SessionRow& row) {
+    return UpdateSettings(database, row.id, settings_json);
+  });
+}
+
+Status SqliteTokenLog::SetTurnMarks(int64_t session, const TurnMarks& marks) {
+  TENUTO_TRY(CheckTurnMarks(marks));
+  const MutexLock lock(write_mutex_);
+  return WriteTo(session, [&](Database& database, const SessionRow& row) {
+    return StoreMarks(database, row.id, marks);
+  });
+}
+
+Result<std::vector<TurnMarks>> SqliteTokenLog::ReadTurnMarks(int64_t session) {
+  return Read([&](Database& database) -> Result<std::vector<TurnMarks>> {
+    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
+    if (!row) return NoSuchSession(std::to_string(session));
+    return SelectMarks(database, session);
+  });
+}
+
+Status SqliteTokenLog::DeleteTurn(int64_t session, const TurnId& turn) {
+  const MutexLock lock(write_mutex_);
+  TENUTO_TRY(WriteTo(session, [&](Database& database, const SessionRow& row) {
+    return RemoveTurn(database, row, turn);
+  }));
+  EmptyWal(kEraseWaitMs);  // as for a session
+  return Ok();
+}
+
 Result<std::vector<PayloadFileId>> SqliteTokenLog::DeleteSession(const SessionKey& key) {
   const MutexLock lock(write_mutex_);
   auto files = Write([&](Database& database) -> Result<std::vector<PayloadFileId>> {
     TENUTO_ASSIGN(const std::optional<SessionRow> session, SelectSession(database, key));
     if (!session) return NoSuchSession(key.Short());
-    return RemoveSession(database, session->id);
+    return RemoveSession(database, *session);
   });
   if (!files) return files;
   // The rows are gone either way; a reader in the way or a full disk only delays the overwriting.
@@ -338,25 +395,22 @@ Result<std::vector<int64_t>> SqliteTokenLog::AddPieces(int64_t session,
   for (const PieceRow& piece : pieces)
     TENUTO_TRY(CheckPieceRow(piece));
   const MutexLock lock(write_mutex_);
-  return Write([&](Database& database) -> Result<std::vector<int64_t>> {
-    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
-    if (!row) return NoSuchSession(std::to_string(session));
-    std::vector<int64_t> ids;
-    for (const PieceRow& piece : pieces) {
-      TENUTO_TRY(InsertPiece(database, session, piece));
-      ids.push_back(database.last_insert_id());
-    }
-    return ids;
-  });
+  return WriteTo(session,
+                 [&](Database& database, const SessionRow& row) -> Result<std::vector<int64_t>> {
+                   std::vector<int64_t> ids;
+                   for (const PieceRow& piece : pieces) {
+                     TENUTO_TRY(InsertPiece(database, row.id, piece));
+                     ids.push_back(database.last_insert_id());
+                   }
+                   return ids;
+                 });
 }
 
 Result<std::vector<PayloadFileId>> SqliteTokenLog::DropPieces(int64_t session,
                                                               std::span<const int64_t> ids) {
   const MutexLock lock(write_mutex_);
-  return Write([&](Database& database) -> Result<std::vector<PayloadFileId>> {
-    TENUTO_ASSIGN(const std::optional<SessionRow> row, SelectSession(database, session));
-    if (!row) return NoSuchSession(std::to_string(session));
-    return RemovePieces(database, session, ids);
+  return WriteTo(session, [&](Database& database, const SessionRow& row) {
+    return RemovePieces(database, row.id, ids);
   });
 }
 

@@ -65,6 +65,13 @@ class SqliteTokenLog : public TokenLog {
   Result<TurnRow> FindByIdempotencyKey(int64_t session, const std::string& key) override;
   Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                    const std::string& after, size_t limit) override;
+  Result<std::vector<SessionRow>> ListIdleSessions(int64_t updated_before_ms, size_t limit,
+                                                   const IdleCursor& after) override;
+  Result<TenantTotals> TenantUse(const std::string& tenant) override;
+  Status SetSessionSettings(int64_t session, const std::string& settings_json) override;
+  Status SetTurnMarks(int64_t session, const TurnMarks& marks) override;
+  Result<std::vector<TurnMarks>> ReadTurnMarks(int64_t session) override;
+  Status DeleteTurn(int64_t session, const TurnId& turn) override;
   Result<std::vector<PayloadFileId>> DeleteSession(const SessionKey& key) override;
   Result<std::vector<PieceRow>> ReadPieces(int64_t session) override;
   Result<std::vector<int64_t>> AddPieces(int64_t session,
@@ -88,6 +95,10 @@ class SqliteTokenLog : public TokenLog {
   void NoteFailure() TENUTO_REQUIRES(write_mutex_);
   Status Checkpoint() TENUTO_REQUIRES(write_mutex_);
   void EmptyWal(int wait_ms) TENUTO_REQUIRES(write_mutex_);
+  // Write, for what is of one session. kNotFound: it is not there.
+  template <typename Work>
+  std::invoke_result_t<Work, Database&, const SessionRow&> WriteTo(int64_t session, Work work)
+      TENUTO_REQUIRES(write_mutex_);
 
   const std::string path_;
   const std::string vfs_;

@@ -1,5 +1,5 @@
-// What is special to the SQLite store: files, modes, versions, failures, erasing. The contract is
-// in conformance_test.cc.
+// What is special to the SQLite store: files, modes, versions, failures. The contract is in
+// conformance_test.cc; erasing in erase_test.cc.
 #include "tokenlog/sqlite/log.h"
 
 #include <gtest/gtest.h>
@@ -76,6 +76,9 @@ TEST(SqliteLog, ReaderBesideAWriterSeesCommitsAndMayNotWrite) {
   EXPECT_EQ(CommitOne(*reader, MakeCommit(Key("chat"), "T3", "T2")).error().code(), Code::kDenied);
   EXPECT_EQ(reader->NextLeaseEpoch().error().code(), Code::kDenied);
   EXPECT_EQ(reader->DeleteSession(Key("chat")).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->DeleteTurn(1, {"T1"}).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->SetTurnMarks(1, {.turn = {"T1"}}).error().code(), Code::kDenied);
+  EXPECT_EQ(reader->SetSessionSettings(1, "{}").error().code(), Code::kDenied);
   EXPECT_EQ(reader->AddPieces(1, {}).error().code(), Code::kDenied);
   EXPECT_EQ(reader->DropPieces(1, {}).error().code(), Code::kDenied);
   EXPECT_TRUE(reader->Settle().ok());
@@ -209,6 +212,9 @@ TEST(SqliteLog, FailedSyncKillsTheLogAndLosesNothingAcknowledged) {
   EXPECT_EQ(log->AddPieces(id, std::vector{MakePiece(5, 9, 1)}).error().code(), Code::kIo);
   EXPECT_EQ(log->DropPieces(id, {}).error().code(), Code::kIo);
   EXPECT_EQ(log->DeleteSession(Key("chat")).error().code(), Code::kIo);
+  EXPECT_EQ(log->DeleteTurn(id, {"T1"}).error().code(), Code::kIo);
+  EXPECT_EQ(log->SetTurnMarks(id, {.turn = {"T1"}}).error().code(), Code::kIo);
+  EXPECT_EQ(log->SetSessionSettings(id, "{}").error().code(), Code::kIo);
   EXPECT_TRUE(log->Settle().ok());
   EXPECT_EQ(volume.steps(), steps);
   // Reads go on.
@@ -299,112 +305,6 @@ TEST(SqliteLog, WriteAheadLogIsBoundedWithoutSettle) {
   }
   EXPECT_LT(volume.Contents("log.db-wal").size(),
             (SqliteTokenLog::kCheckpointOverduePages + 500U) * 4200U);
-}
-
-TEST(SqliteLog, DeletedTextIsInNoFile) {
-  const TempFolder folder;
-  const auto log = OpenOrFail(folder.File("log.db"));
-  TurnCommit secret = MakeCommit(Key("secret"), "CANARYTURN1");
-  secret.system_json = "CANARY system";
-  secret.head_tokens.assign(100, 0x52414e43);
-  secret.turn.items_json = "CANARY items" + std::string(20000, 'i') + "CANARY end";
-  secret.turn.params_json = "CANARY params";
-  secret.turn.outcome_json = "CANARY outcome";
-  secret.turn.idempotency_key = "CANARY key";
-  secret.turn.prompt.assign(5000, 0x52414e43);  // "CNAR"
-  ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("kept"), "T1")).ok());
-  ASSERT_TRUE(CommitOne(*log, secret).ok());
-  ASSERT_NE(ReadFile(folder.File("log.db-wal")).find("CANARY items"), std::string::npos);
-  ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
-  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
-    const std::string bytes = ReadFile(entry.path().string());
-    EXPECT_EQ(bytes.find("CANARY"), std::string::npos) << entry.path();
-    EXPECT_EQ(bytes.find("CNARCNAR"), std::string::npos) << entry.path();
-    EXPECT_EQ(bytes.find("secret"), std::string::npos) << entry.path();
-  }
-  EXPECT_TRUE(log->FindSession(Key("kept")).ok());
-}
-
-TEST(SqliteLog, ErasingWaitsForAReaderAndIsDoneBySettle) {
-  const TempFolder folder;
-  const std::string path = folder.File("log.db");
-  const auto log = OpenOrFail(path);
-  TurnCommit secret = MakeCommit(Key("secret"), "T1");
-  secret.turn.items_json = "CANARY";
-  ASSERT_TRUE(CommitOne(*log, secret).ok());
-  const auto reader =
-      Database::Open({.path = path, .vfs = *RegisterPageVfs(""), .read_only = true});
-  ASSERT_TRUE((*reader)->Exec("BEGIN; SELECT * FROM turns").ok());
-  ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
-  EXPECT_NE(ReadFile(path + "-wal").find("CANARY"), std::string::npos);
-  ASSERT_TRUE((*reader)->Exec("COMMIT").ok());
-  ASSERT_TRUE(log->Settle().ok());
-  EXPECT_EQ(ReadFile(path + "-wal").find("CANARY"), std::string::npos);
-  EXPECT_EQ(ReadFile(path).find("CANARY"), std::string::npos);
-}
-
-TEST(SqliteLog, ErasingThatACrashCutShortIsDoneAtTheNextStart) {
-  for (uint64_t seed = 0; seed < 10; ++seed) {
-    FakeVolume volume(seed);
-    auto log = OpenOn(volume);
-    TurnCommit secret = MakeCommit(Key("secret"), "T1");
-    secret.turn.items_json = "CANARY";
-    ASSERT_TRUE(CommitOne(*log, secret).ok());
-    auto reader = Database::Open({.path = volume.Path("log.db"),
-                                  .vfs = *RegisterPageVfs(FakeVolume::VfsName()),
-                                  .read_only = true});
-    ASSERT_TRUE((*reader)->Exec("BEGIN; SELECT * FROM turns").ok());
-    ASSERT_TRUE(log->DeleteSession(Key("secret")).ok());
-    volume.HaltAtStep(1);
-    reader->reset();
-    log.reset();
-    ASSERT_NE(volume.Contents("log.db-wal").find("CANARY"), std::string::npos);
-    volume.Crash();
-    log = OpenOn(volume);
-    for (const std::string& name : volume.Names())
-      EXPECT_EQ(volume.Contents(name).find("CANARY"), std::string::npos);
-    EXPECT_EQ(log->FindSession(Key("secret")).error().code(), Code::kNotFound);
-  }
-}
-
-// Deleting moves the rows of other sessions between pages. SQLite leaves copies of them in the
-// pages' unused middles, out of reach of secure_delete when those sessions go later; the page VFS
-// clears them.
-TEST(SqliteLog, DeletedTextIsNotLeftInMovedRows) {
-  FakeVolume volume(8);
-  SeededRandom random(8);
-  const auto log = OpenOn(volume);
-  constexpr int kSessions = 20;
-  std::vector<std::string> heads(kSessions);
-  const auto name = [](int s) { return "CANARY" + std::to_string(1000 + s); };
-  for (int i = 0; i < 1000; ++i) {
-    const int s = static_cast<int>(random.Below(kSessions));
-    TurnCommit commit =
-        MakeCommit(Key(name(s)), name(s) + "-" + std::to_string(i), heads[static_cast<size_t>(s)]);
-    commit.turn.items_json.clear();
-    for (uint64_t n = random.Below(80) + 1; n > 0; --n)
-      commit.turn.items_json += name(s) + ".";
-    if (random.Chance(0.3)) commit.turn.idempotency_key = name(s) + "k" + std::to_string(i);
-    ASSERT_TRUE(CommitOne(*log, commit).ok());
-    heads[static_cast<size_t>(s)] = commit.turn.id.value;
-  }
-  std::vector<int> order(kSessions);
-  for (int s = 0; s < kSessions; ++s)
-    order[static_cast<size_t>(s)] = s;
-  for (size_t i = order.size(); i > 1; --i)
-    std::swap(order[i - 1], order[random.Below(i)]);
-  std::vector<std::string> gone;
-  for (const int s : order) {
-    if (heads[static_cast<size_t>(s)].empty()) continue;
-    ASSERT_TRUE(log->DeleteSession(Key(name(s))).ok());
-    gone.push_back(name(s));
-    for (const std::string& file : volume.Names()) {
-      const std::string bytes = volume.Contents(file);
-      for (const std::string& canary : gone)
-        ASSERT_EQ(bytes.find(canary), std::string::npos) << canary << " " << file;
-    }
-  }
-  EXPECT_EQ(*Dump(*log), "");
 }
 
 }  // namespace

@@ -6,6 +6,8 @@
 #include <limits>
 
 #include "tokenlog/checks.h"
+#include "tokenlog/sqlite/mark_rows.h"
+#include "tokenlog/sqlite/tenant_rows.h"
 #include "tokenlog/sqlite/turn_rows.h"
 
 namespace tenuto {
@@ -14,7 +16,7 @@ namespace {
 std::string SessionsWhere(std::string_view rest) {
   return "SELECT s.id, s.tenant, s.user, s.agent, s.session, s.created_ms, s.updated_ms, s.head, "
          "s.lease_epoch, "
-         "s.vocabulary, s.turns, s.tokens, y.items_json, y.head_tokens "
+         "s.vocabulary, s.turns, s.tokens, y.items_json, y.head_tokens, s.bytes, s.settings_json "
          "FROM sessions s JOIN systems y ON y.session = s.id WHERE " +
          std::string(rest);
 }
@@ -39,6 +41,8 @@ Result<SessionRow> DecodeSession(const Statement& row) {
     return Error(Code::kCorrupt, "the head tokens of session " + session.key.Short() +
                                      " are damaged in the token log");
   session.head_tokens = *std::move(head);
+  session.bytes = static_cast<uint64_t>(row.Int(14));
+  session.settings_json = std::string(row.Text(15));
   return session;
 }
 
@@ -54,11 +58,13 @@ Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
       Statement insert,
       database.Use(
           "INSERT INTO sessions(tenant, user, agent, session, created_ms, updated_ms, head, "
-          "lease_epoch, vocabulary, turns, tokens) VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0)"));
+          "lease_epoch, vocabulary, turns, tokens, bytes) "
+          "VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0, ?)"));
   const SessionKey& key = commit.key;
   insert.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
   insert.Bind(commit.turn.created_unix_ms).Bind(commit.turn.completed_unix_ms);
   insert.Bind(static_cast<int64_t>(commit.lease_epoch)).Bind(commit.vocabulary);
+  insert.Bind(static_cast<int64_t>(SystemBytes(commit)));
   TENUTO_TRY(insert.Run());
   const int64_t id = database.last_insert_id();
   TENUTO_ASSIGN(Statement system,
@@ -74,11 +80,12 @@ Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, c
   TENUTO_ASSIGN(
       Statement update,
       database.Use(
-          "UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ? "
-          "WHERE id = ?"));
+          "UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ?, "
+          "bytes = bytes + ? WHERE id = ?"));
   update.Bind(commit.turn.id.value).Bind(static_cast<int64_t>(commit.lease_epoch));
   update.Bind(commit.turn.completed_unix_ms).Bind(static_cast<int64_t>(end.turns));
-  update.Bind(static_cast<int64_t>(end.tokens)).Bind(session);
+  update.Bind(static_cast<int64_t>(end.tokens)).Bind(static_cast<int64_t>(TurnBytes(commit.turn)));
+  update.Bind(session);
   return update.Run();
 }
 
@@ -214,10 +221,51 @@ Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit
   }
   TENUTO_TRY(InsertTurn(database, id, turn, end));
   TENUTO_TRY(MoveHead(database, id, commit, end));
+  const uint64_t bytes = TurnBytes(turn) + (session ? 0 : SystemBytes(commit));
+  TENUTO_TRY(ChangeTenant(
+      database, commit.key.tenant,
+      {.sessions = session ? 0 : 1, .turns = 1, .bytes = static_cast<int64_t>(bytes)}));
   return Verdict(id);
 }
 
-Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session) {
+Result<std::vector<SessionRow>> SelectIdle(Database& database, int64_t updated_before_ms,
+                                           const IdleCursor& after, size_t limit) {
+  TENUTO_ASSIGN(Statement list,
+                database.Use(SessionsWhere("s.updated_ms < ? AND (s.updated_ms, s.id) > (?, ?) "
+                                           "ORDER BY s.updated_ms, s.id LIMIT ?")));
+  list.Bind(updated_before_ms).Bind(after.updated_unix_ms).Bind(after.session);
+  list.Bind(static_cast<int64_t>(limit));
+  std::vector<SessionRow> sessions;
+  for (;;) {
+    TENUTO_ASSIGN(const bool row, list.Step());
+    if (!row) return sessions;
+    TENUTO_ASSIGN(SessionRow session, DecodeSession(list));
+    sessions.push_back(std::move(session));
+  }
+}
+
+Status UpdateSettings(Database& database, int64_t session, const std::string& settings_json) {
+  TENUTO_ASSIGN(Statement update,
+                database.Use("UPDATE sessions SET settings_json = ? WHERE id = ?"));
+  update.Bind(settings_json).Bind(session);
+  return update.Run();
+}
+
+Status RemoveTurn(Database& database, const SessionRow& session, const TurnId& turn) {
+  TENUTO_ASSIGN(const ErasedTurn erased, EraseTurn(database, session, turn));
+  TENUTO_TRY(RemoveMarks(database, session.id, erased.line, turn));
+  const auto bytes = static_cast<int64_t>(erased.bytes);
+  {
+    TENUTO_ASSIGN(Statement update,
+                  database.Use("UPDATE sessions SET bytes = max(0, bytes - ?) WHERE id = ?"));
+    update.Bind(bytes).Bind(session.id);
+    TENUTO_TRY(update.Run());
+  }
+  return ChangeTenant(database, session.key.tenant, {.sessions = 0, .turns = -1, .bytes = -bytes});
+}
+
+Result<std::vector<PayloadFileId>> RemoveSession(Database& database, const SessionRow& removed) {
+  const int64_t session = removed.id;
   std::vector<PayloadFileId> files;
   {
     TENUTO_ASSIGN(
@@ -232,7 +280,12 @@ Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t ses
     }
   }
   TENUTO_TRY(DeleteWhere(database, "DELETE FROM pieces WHERE session = ?", session));
-  TENUTO_TRY(DeleteWhere(database, "DELETE FROM turns WHERE session = ?", session));
+  TENUTO_ASSIGN(const int64_t turns, CountTurns(database, session));
+  TENUTO_TRY(ChangeTenant(
+      database, removed.key.tenant,
+      {.sessions = -1, .turns = -turns, .bytes = -static_cast<int64_t>(removed.bytes)}));
+  TENUTO_TRY(DeleteWhere(database, "DELETE FROM turn_marks WHERE session = ?", session));
+  TENUTO_TRY(RemoveTurns(database, session));
   TENUTO_TRY(DeleteWhere(database, "DELETE FROM systems WHERE session = ?", session));
   TENUTO_TRY(DeleteWhere(database, "DELETE FROM sessions WHERE id = ?", session));
   return Sorted(std::move(files));

@@ -1,6 +1,6 @@
 // Rows of the token log's tables to and from the structs of log.h: its SQL over sessions, commits
-// and pieces; turn_rows.h has the turns. Each function runs inside the caller's transaction. What
-// comes from disk is checked: kCorrupt.
+// and pieces; turn_rows.h has the turns, mark_rows.h their marks, tenant_rows.h the sums. Each
+// function runs inside the caller's transaction. What comes from disk is checked: kCorrupt.
 #pragma once
 
 #include <optional>
@@ -23,8 +23,13 @@ Result<SessionPage> SelectSessions(Database& database, const std::string& tenant
 // nothing.
 Result<Result<int64_t>> StoreCommit(Database& database, const TurnCommit& commit);
 
+Result<std::vector<SessionRow>> SelectIdle(Database& database, int64_t updated_before_ms,
+                                           const IdleCursor& after, size_t limit);
+Status UpdateSettings(Database& database, int64_t session, const std::string& settings_json);
+// TokenLog's DeleteTurn.
+Status RemoveTurn(Database& database, const SessionRow& session, const TurnId& turn);
 // Removes everything of the session; the payload files that no other session's pieces name.
-Result<std::vector<PayloadFileId>> RemoveSession(Database& database, int64_t session);
+Result<std::vector<PayloadFileId>> RemoveSession(Database& database, const SessionRow& session);
 
 Result<std::vector<PieceRow>> SelectPieces(Database& database, int64_t session);
 Status InsertPiece(Database& database, int64_t session, const PieceRow& piece);

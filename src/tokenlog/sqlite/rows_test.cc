@@ -13,7 +13,13 @@ TEST(SqliteRows, RowsThatSayAnotherHistoryAreCorrupt) {
   const std::vector<std::string> tampers = {
       "UPDATE turns SET answer = x'01000000' WHERE id = 'T2'",
       "UPDATE turns SET prompt = answer, answer = prompt WHERE id = 'T1'",
-      "UPDATE turns SET items_json = '[]' WHERE id = 'T3'",
+      "UPDATE items SET items_json = '[]' WHERE turn = (SELECT row FROM turns WHERE id = 'T3')",
+      "UPDATE items SET recall_json = '[]' WHERE turn = (SELECT row FROM turns WHERE id = 'T1')",
+      "UPDATE items SET created_ms = 7 WHERE turn = (SELECT row FROM turns WHERE id = 'T1')",
+      "UPDATE items SET tombstone = zeroblob(32) WHERE turn = (SELECT row FROM turns WHERE id = "
+      "'T2')",
+      "DELETE FROM items WHERE turn = (SELECT row FROM turns WHERE id = 'T2')",
+      "DELETE FROM items WHERE turn = (SELECT row FROM turns WHERE id = 'T3')",
       "UPDATE turns SET finish_reason = 'length' WHERE id = 'T1'",
       "UPDATE turns SET incomplete = 1 WHERE id = 'T1'",
       "UPDATE turns SET idempotency_key = 'k' WHERE id = 'T1'",
@@ -147,6 +153,113 @@ TEST(SqliteRows, DamageBeforeAWindowWaitsForTheWholeLine) {
     EXPECT_EQ(log.Window(), "ok") << sql;
     EXPECT_EQ(log.Page(), "ok") << sql;
     EXPECT_EQ(log.Line(), "corrupt") << sql;
+  }
+}
+
+// The line T1 to T9 with T1, T4, T7 and T8 deleted: what is left of them is held in its place.
+TEST(SqliteRows, TombstonesHoldTheLineTogether) {
+  const auto of = [](const char* id) {
+    return "(SELECT row FROM turns WHERE id = '" + std::string(id) + "')";
+  };
+  const std::vector<std::string> tampers = {
+      "UPDATE items SET tombstone = NULL WHERE turn = " + of("T7"),
+      "UPDATE items SET tombstone = zeroblob(32) WHERE turn = " + of("T7"),
+      "UPDATE items SET tombstone = (SELECT tombstone FROM items WHERE turn = " + of("T8") +
+          ") WHERE turn = " + of("T7"),
+      "UPDATE items SET items_json = '[1]' WHERE turn = " + of("T7"),
+      "UPDATE items SET recall_json = '{}' WHERE turn = " + of("T7"),
+      "UPDATE items SET created_ms = 1 WHERE turn = " + of("T7"),
+      "UPDATE turns SET completed_ms = 1 WHERE id = 'T7'",
+      "UPDATE turns SET answer = x'01000000' WHERE id = 'T7'",
+      "UPDATE turns SET finish_reason = 'stop' WHERE id = 'T7'",
+      "UPDATE turns SET idempotency_key = 'k' WHERE id = 'T7'",
+      "UPDATE turns SET window_first = 5 WHERE id = 'T7'",
+      "UPDATE turns SET line_tokens = line_tokens + 1 WHERE id = 'T7'",
+      "UPDATE turns SET line_turns = 6 WHERE id = 'T7'",
+      "UPDATE turns SET digest = zeroblob(32) WHERE id = 'T7'",
+      "UPDATE turns SET digest = zeroblob(32) WHERE id = 'T8'",
+      "UPDATE turns SET parent = 'T5' WHERE id = 'T7'",
+      // The turn between a tombstone and the one before it.
+      "DELETE FROM turns WHERE id = 'T7'; UPDATE turns SET parent = 'T6' WHERE id = 'T8'",
+      "DELETE FROM turns WHERE id = 'T6'; UPDATE turns SET parent = 'T5' WHERE id = 'T7'",
+      "UPDATE turns SET answer = x'' WHERE id = 'T6'",
+      "UPDATE turns SET answer = x'' WHERE id = 'T9'",
+  };
+  for (const std::string& sql : tampers) {
+    const Windowed log;
+    for (const char* id : {"T4", "T1", "T8", "T7"})
+      ASSERT_TRUE(OpenOrFail(log.path)->DeleteTurn(log.id, {id}).ok());
+    ASSERT_EQ(log.Window() + log.Line() + log.Page(), "okokok");
+    Tamper(log.path, sql);
+    EXPECT_EQ(log.Window(), "corrupt") << sql;
+    EXPECT_EQ(log.Page(), "corrupt") << sql;
+    EXPECT_EQ(log.Line(), "corrupt") << sql;
+  }
+}
+
+// Also where the first turn is gone: another session's rows under this one's name.
+TEST(SqliteRows, ADeletedRootIsSealedToItsSession) {
+  for (const char* sql :
+       {"UPDATE sessions SET session = 'stolen'", "UPDATE systems SET head_tokens = x'02000000'"}) {
+    const Windowed log;
+    ASSERT_TRUE(OpenOrFail(log.path)->DeleteTurn(log.id, {"T1"}).ok());
+    Tamper(log.path, sql);
+    EXPECT_EQ(log.Line(), "corrupt") << sql;
+  }
+}
+
+TEST(SqliteRows, ADamagedTurnIsNotMadeASoundTombstone) {
+  for (const char* sql : {"UPDATE turns SET answer = x'01000000' WHERE id = 'T6'",
+                          "UPDATE turns SET answer = x'ffffffff' WHERE id = 'T6'",
+                          "DELETE FROM items WHERE turn = (SELECT row FROM turns WHERE id = 'T6')",
+                          "UPDATE turns SET parent = 'gone' WHERE id = 'T6'"}) {
+    const Windowed log;
+    Tamper(log.path, sql);
+    const auto store = OpenOrFail(log.path);
+    EXPECT_EQ(store->DeleteTurn(log.id, {"T6"}).error().code(), Code::kCorrupt) << sql;
+    EXPECT_TRUE(store->DeleteSession(Key("chat")).ok()) << sql;  // erasing it whole goes
+  }
+}
+
+// Reading items compares places, not digests.
+TEST(SqliteRows, ItemsOfABrokenLineAreCorrupt) {
+  for (const char* sql :
+       {"DELETE FROM turns WHERE id = 'T5'", "DELETE FROM turns WHERE id = 'T9'",
+        "DELETE FROM turns WHERE id = 'T1'",
+        "DELETE FROM items WHERE turn = (SELECT row FROM turns WHERE id = 'T5')",
+        "UPDATE turns SET parent = 'T2' WHERE id = 'T5'",
+        "UPDATE turns SET parent = '' WHERE id = 'T5'",
+        "UPDATE turns SET parent = 'T9' WHERE id = 'T1'",
+        "UPDATE turns SET line_turns = 6 WHERE id = 'T5'",
+        "UPDATE turns SET line_turns = 9223372036854775807 WHERE id = 'T5'",
+        "UPDATE turns SET line_turns = line_turns + 1", "UPDATE turns SET line_turns = 1",
+        "UPDATE turns SET line_turns = 9223372036854775807 WHERE id = 'T9'",
+        "UPDATE sessions SET turns = 8", "UPDATE turns SET id = 'X5' WHERE id = 'T5'"}) {
+    const Windowed log;
+    Tamper(log.path, sql);
+    const auto items = OpenOrFail(log.path)->ReadItems(log.id, {"T9"}, 1, 100);
+    ASSERT_FALSE(items.ok()) << sql;
+    EXPECT_EQ(items.error().code(), Code::kCorrupt) << sql;
+  }
+}
+
+TEST(SqliteRows, MarksThatNobodyWroteAreCorrupt) {
+  const Windowed log;
+  ASSERT_TRUE(OpenOrFail(log.path)->SetTurnMarks(log.id, {.turn = {"T2"}, .pinned = true}).ok());
+  Tamper(log.path, "UPDATE turn_marks SET pinned = 0");
+  EXPECT_EQ(OpenOrFail(log.path)->ReadTurnMarks(log.id).error().code(), Code::kCorrupt);
+}
+
+// Sums steer quotas, and stand in nobody's way.
+TEST(SqliteRows, WrongSumsKeepNothingFromBeingErased) {
+  for (const char* sql : {"DELETE FROM tenants", "UPDATE tenants SET sessions = 7, turns = 0",
+                          "UPDATE tenants SET bytes = 0; UPDATE sessions SET bytes = 1"}) {
+    const Windowed log;
+    Tamper(log.path, sql);
+    const auto store = OpenOrFail(log.path);
+    EXPECT_TRUE(store->DeleteTurn(log.id, {"T3"}).ok()) << sql;
+    EXPECT_TRUE(CommitOne(*store, MakeCommit(Key("chat"), "T10", "T9")).ok()) << sql;
+    EXPECT_TRUE(store->DeleteSession(Key("chat")).ok()) << sql;
   }
 }
 

@@ -27,7 +27,7 @@ CREATE TABLE sessions(
   vocabulary BLOB NOT NULL CHECK(length(vocabulary) = 32),
   turns INTEGER NOT NULL CHECK(turns >= 0),
   tokens INTEGER NOT NULL CHECK(tokens >= 0),
-  bytes INTEGER NOT NULL DEFAULT 0 CHECK(bytes >= 0),
+  bytes INTEGER NOT NULL CHECK(bytes >= 0),
   settings_json TEXT NOT NULL DEFAULT '{}',
   UNIQUE(tenant, user, agent, session)
 ) STRICT;
@@ -56,14 +56,10 @@ CREATE TABLE turns(
   window_first INTEGER NOT NULL CHECK(window_first > 0),
   close_tokens INTEGER NOT NULL CHECK(close_tokens >= 0),
   digest BLOB NOT NULL CHECK(length(digest) = 32),
-  created_ms INTEGER NOT NULL,
   completed_ms INTEGER NOT NULL,
   incomplete INTEGER NOT NULL CHECK(incomplete IN (0, 1)),
   finish_reason TEXT NOT NULL,
   idempotency_key TEXT,
-  tombstone BLOB CHECK(tombstone IS NULL OR length(tombstone) = 32),
-  recall_json TEXT NOT NULL,
-  items_json TEXT NOT NULL,
   params_json TEXT NOT NULL,
   prompt BLOB NOT NULL CHECK(length(prompt) % 4 = 0),
   answer BLOB NOT NULL CHECK(length(answer) % 4 = 0),
@@ -73,6 +69,14 @@ CREATE TABLE turns(
 CREATE UNIQUE INDEX turns_by_key ON turns(session, idempotency_key)
   WHERE idempotency_key IS NOT NULL;
 CREATE INDEX turns_by_line ON turns(session, line_turns, id, parent);
+
+CREATE TABLE items(
+  turn INTEGER PRIMARY KEY REFERENCES turns(row),
+  created_ms INTEGER NOT NULL,
+  tombstone BLOB CHECK(tombstone IS NULL OR length(tombstone) = 32),
+  recall_json TEXT NOT NULL,
+  items_json TEXT NOT NULL
+) STRICT;
 
 CREATE TABLE turn_marks(
   session INTEGER NOT NULL REFERENCES sessions(id),

@@ -13,18 +13,21 @@ namespace {
 static_assert(std::endian::native == std::endian::little, "token blobs are little endian");
 
 std::string TurnsWhere(std::string_view rest) {
-  return "SELECT id, parent, created_ms, completed_ms, incomplete, finish_reason, idempotency_key, "
-         "prompt, answer, "
-         "params_json, recall_json, items_json, outcome_json, digest, line_turns, line_tokens, "
-         "window_first, close_tokens, tombstone "
-         "FROM turns WHERE " +
+  return "SELECT t.id, t.parent, i.created_ms, t.completed_ms, t.incomplete, t.finish_reason, "
+         "t.idempotency_key, t.prompt, t.answer, t.params_json, i.recall_json, i.items_json, "
+         "t.outcome_json, t.digest, t.line_turns, t.line_tokens, t.window_first, t.close_tokens, "
+         "i.tombstone, t.row, i.turn "
+         "FROM turns t LEFT JOIN items i ON i.turn = t.row WHERE " +
          std::string(rest);
 }
 
-// A turn with what the row holds beside the struct: the line that ends with it.
+// A turn with what its rows hold beside the struct: the line that ends with it, what holds a
+// tombstone in its place, where the rows are.
 struct StoredTurn {
   TurnRow turn;
   LineEnd end;
+  Digest256 tombstone;
+  int64_t row = 0;
 };
 
 Result<StoredTurn> DecodeTurn(const Statement& row) {
@@ -59,7 +62,21 @@ Result<StoredTurn> DecodeTurn(const Statement& row) {
   turn.window_first = static_cast<uint64_t>(first);
   turn.close_tokens = static_cast<uint32_t>(close);
   turn.deleted = !row.IsNull(18);
+  if (turn.deleted) {
+    TENUTO_ASSIGN(stored.tombstone, row.Digest(18));
+    if (turn != TombstoneOf(turn)) return BrokenLine(turn.id);
+  }
+  stored.row = row.Int(19);
+  if (row.IsNull(20)) return BrokenLine(turn.id);
   return stored;
+}
+
+// The turn is what its digest says, and stands after `before`. A tombstone's digest is taken as it
+// lies there, for what it covered is gone; its place is held by a digest of its own.
+bool Continues(const LineEnd& before, const StoredTurn& stored) {
+  if (!stored.turn.deleted) return Extend(before, stored.turn) == stored.end;
+  return stored.end.turns == before.turns + 1 &&
+         stored.tombstone == TombstoneDigest(before.digest, stored.end, stored.turn);
 }
 
 // What stands before `turn`, as its parent's row has it.
@@ -73,7 +90,7 @@ Result<LineEnd> SelectBefore(Database& database, const SessionRow& session, cons
 
 Result<std::optional<StoredTurn>> SelectTurn(Database& database, int64_t session,
                                              const TurnId& id) {
-  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND id = ?")));
+  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("t.session = ? AND t.id = ?")));
   find.Bind(session).Bind(id.value);
   TENUTO_ASSIGN(const bool found, find.Step());
   if (!found) return std::optional<StoredTurn>();
@@ -111,8 +128,8 @@ Result<std::vector<TurnRow>> SelectEnd(Database& database, const SessionRow& ses
   turns.reserve(line.size());
   TENUTO_ASSIGN(LineEnd end, SelectBefore(database, session, line.back().turn));
   for (auto stored = line.rbegin(); stored != line.rend(); ++stored) {
-    end = Extend(end, stored->turn);
-    if (stored->end != end) return BrokenLine(stored->turn.id);
+    if (!Continues(end, *stored)) return BrokenLine(stored->turn.id);
+    end = stored->end;
     turns.push_back(std::move(stored->turn));
   }
   return turns;
@@ -166,25 +183,72 @@ Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, cons
       Statement insert,
       database.Use(
           "INSERT INTO turns(session, id, parent, line_turns, line_tokens, window_first, "
-          "close_tokens, digest, created_ms, completed_ms, incomplete, finish_reason, "
-          "idempotency_key, prompt, answer, params_json, recall_json, items_json, outcome_json) "
-          "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
+          "close_tokens, digest, completed_ms, incomplete, finish_reason, idempotency_key, "
+          "params_json, prompt, answer, outcome_json) "
+          "VALUES(?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"));
   insert.Bind(session).Bind(turn.id.value).Bind(turn.parent.value);
   insert.Bind(static_cast<int64_t>(end.turns)).Bind(static_cast<int64_t>(end.tokens));
   insert.Bind(static_cast<int64_t>(turn.window_first)).Bind(int64_t{turn.close_tokens});
   insert.Bind(end.digest);
-  insert.Bind(turn.created_unix_ms).Bind(turn.completed_unix_ms).Bind(int64_t{turn.incomplete});
+  insert.Bind(turn.completed_unix_ms).Bind(int64_t{turn.incomplete});
   insert.Bind(turn.finish_reason);
   if (turn.idempotency_key.empty())
     insert.BindNull();
   else
     insert.Bind(turn.idempotency_key);
-  insert.Bind(std::as_bytes(std::span(turn.prompt))).Bind(std::as_bytes(std::span(turn.answer)));
-  insert.Bind(turn.params_json)
-      .Bind(turn.recall_json)
-      .Bind(turn.items_json)
-      .Bind(turn.outcome_json);
-  return insert.Run();
+  insert.Bind(turn.params_json).Bind(std::as_bytes(std::span(turn.prompt)));
+  insert.Bind(std::as_bytes(std::span(turn.answer))).Bind(turn.outcome_json);
+  TENUTO_TRY(insert.Run());
+  const int64_t row = database.last_insert_id();
+  TENUTO_ASSIGN(
+      Statement items,
+      database.Use(
+          "INSERT INTO items(turn, created_ms, recall_json, items_json) VALUES(?, ?, ?, ?)"));
+  items.Bind(row).Bind(turn.created_unix_ms).Bind(turn.recall_json).Bind(turn.items_json);
+  return items.Run();
+}
+
+Result<ErasedTurn> EraseTurn(Database& database, const SessionRow& session, const TurnId& turn) {
+  TENUTO_ASSIGN(const std::optional<StoredTurn> stored, SelectTurn(database, session.id, turn));
+  if (!stored || stored->turn.deleted) return NoSuchTurn("id " + turn.value);
+  TENUTO_ASSIGN(const LineEnd before, SelectBefore(database, session, stored->turn));
+  // A damaged turn would become a sound tombstone.
+  if (!Continues(before, *stored)) return BrokenLine(turn);
+  {
+    TENUTO_ASSIGN(Statement erase,
+                  database.Use("UPDATE turns SET close_tokens = 0, incomplete = 0, finish_reason = "
+                               "'', idempotency_key = NULL, params_json = '', prompt = x'', "
+                               "answer = x'', outcome_json = '' WHERE row = ?"));
+    erase.Bind(stored->row);
+    TENUTO_TRY(erase.Run());
+  }
+  TENUTO_ASSIGN(Statement erase,
+                database.Use("UPDATE items SET tombstone = ?, recall_json = '', items_json = '[]' "
+                             "WHERE turn = ?"));
+  const Digest256 tombstone = TombstoneDigest(before.digest, stored->end, stored->turn);
+  erase.Bind(tombstone).Bind(stored->row);
+  TENUTO_TRY(erase.Run());
+  return ErasedTurn{.line = stored->end.turns, .bytes = TurnBytes(stored->turn)};
+}
+
+Result<int64_t> CountTurns(Database& database, int64_t session) {
+  TENUTO_ASSIGN(Statement count,
+                database.Use("SELECT count(*) FROM turns t JOIN items i ON i.turn = t.row "
+                             "WHERE t.session = ? AND i.tombstone IS NULL"));
+  count.Bind(session);
+  TENUTO_TRY(count.Step());
+  return count.Int(0);
+}
+
+Status RemoveTurns(Database& database, int64_t session) {
+  for (const char* sql :
+       {"DELETE FROM items WHERE turn IN (SELECT row FROM turns WHERE session = ?)",
+        "DELETE FROM turns WHERE session = ?"}) {
+    TENUTO_ASSIGN(Statement remove, database.Use(sql));
+    remove.Bind(session);
+    TENUTO_TRY(remove.Run());
+  }
+  return Ok();
 }
 
 Result<std::vector<TurnRow>> SelectLine(Database& database, const SessionRow& session,
@@ -216,13 +280,14 @@ Result<std::vector<TurnRow>> SelectTurnsBack(Database& database, const SessionRo
 
 Result<std::optional<TurnRow>> SelectTurnByKey(Database& database, const SessionRow& session,
                                                const std::string& idempotency_key) {
-  TENUTO_ASSIGN(Statement find, database.Use(TurnsWhere("session = ? AND idempotency_key = ?")));
+  TENUTO_ASSIGN(Statement find,
+                database.Use(TurnsWhere("t.session = ? AND t.idempotency_key = ?")));
   find.Bind(session.id).Bind(idempotency_key);
   TENUTO_ASSIGN(const bool found, find.Step());
   if (!found) return std::optional<TurnRow>();
   TENUTO_ASSIGN(StoredTurn stored, DecodeTurn(find));
   TENUTO_ASSIGN(const LineEnd before, SelectBefore(database, session, stored.turn));
-  if (Extend(before, stored.turn) != stored.end) return BrokenLine(stored.turn.id);
+  if (!Continues(before, stored)) return BrokenLine(stored.turn.id);
   return std::optional<TurnRow>(std::move(stored.turn));
 }
 

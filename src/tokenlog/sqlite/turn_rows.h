@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tokenlog/digest.h"
 #include "tokenlog/log.h"
 #include "tokenlog/sqlite/sqlite.h"
 
@@ -16,15 +17,6 @@ namespace tenuto {
 
 // Token ids as a blob holds them; nothing unless they could have been written.
 std::optional<std::vector<TokenId>> DecodeTokens(std::span<const std::byte> blob);
-
-// Where a line ends, as the next turn needs it. Unsigned, so that adding to what a damaged row
-// holds is defined.
-struct LineEnd {
-  Digest256 digest;
-  uint64_t turns = 0;
-  uint64_t tokens = 0;
-  bool operator==(const LineEnd&) const = default;
-};
 
 // What a root has before it.
 LineEnd LineStart(const SessionKey& key, const std::vector<TokenId>& head_tokens);
@@ -37,6 +29,17 @@ Result<std::optional<LineEnd>> SelectLineEnd(Database& database, int64_t session
 Result<bool> HasTurnWithKey(Database& database, int64_t session, const std::string& key);
 // `end` is the line with the turn.
 Status InsertTurn(Database& database, int64_t session, const TurnRow& turn, const LineEnd& end);
+
+// Makes the turn a tombstone, after a look at its digest; its line number and what it stored.
+// kNotFound: no such turn, or it is one already.
+struct ErasedTurn {
+  uint64_t line = 0;
+  uint64_t bytes = 0;
+};
+Result<ErasedTurn> EraseTurn(Database& database, const SessionRow& session, const TurnId& turn);
+// Its turns that are no tombstones.
+Result<int64_t> CountTurns(Database& database, int64_t session);
+Status RemoveTurns(Database& database, int64_t session);
 
 // TokenLog's ReadTurns, ReadWindow and ReadTurnsBack. Each row's digest and sums are compared,
 // beginning with what the turn before the oldest one holds.
