@@ -36,6 +36,7 @@ constexpr uint64_t kFreeBytesMin = 64 * kMiB;
 // the figures.
 constexpr int32_t kResidentTokensCpu = 1024;
 
+constexpr int64_t kIndexPauseNs = 15'000'000'000;
 constexpr int64_t kLockWaitNs = 3'000'000'000;
 constexpr std::chrono::milliseconds kLockPause{50};
 
@@ -52,6 +53,7 @@ struct Server {
   std::unique_ptr<Executor> executor;
   std::unique_ptr<SqliteTokenLog> log;
   std::unique_ptr<SegmentStore> payloads;
+  std::unique_ptr<IndexCache> indexes;
   std::unique_ptr<ThreadRunner> core;
   std::unique_ptr<ThreadRunner> engine_runner;
   std::unique_ptr<ThreadRunner> log_runner;
@@ -69,6 +71,7 @@ struct Server {
     if (pool) pool->DrainAndStop();
     if (log_runner) log_runner->DrainAndStop();
     if (core) core->DrainAndStop();
+    if (indexes) indexes->FlushAll();
   }
 };
 
@@ -87,12 +90,23 @@ Status Sweep(Server& server) {
   return Ok();
 }
 
+// Indexes that nobody asks leave memory.
+void KeepIndexesSmall(Server& server) {
+  server.pool->After(kIndexPauseNs, [&server] {
+    server.indexes->DropIdle();
+    KeepIndexesSmall(server);
+  });
+}
+
 SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& info) {
   SessionSettings settings;
   settings.window_tokens = WindowTokens(config, info);
   settings.window_high = config.window_high / 100.0;
   settings.window_low = config.window_low / 100.0;
   settings.window_answer_tokens = config.answer_tokens;
+  settings.recall.mode = config.recall;
+  settings.recall.tokens_max = config.recall_tokens;
+  settings.recall.share_max = config.recall_share / 100.0;
   settings.keep_kv = !config.no_kv_store;
   settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens
                                   : config.n_gpu_layers > 0  ? info.cells
@@ -133,11 +147,14 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_ASSIGN(server.payloads, SegmentStore::Open(std::move(server.store.kv), SystemRandom(),
                                                     {.free_bytes_min = kFreeBytesMin}));
   TENUTO_TRY(Sweep(server));
+  server.indexes =
+      std::make_unique<IndexCache>(std::move(server.store.recall), SystemClock(), server.metrics);
+  KeepIndexesSmall(server);
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
-  server.sessions = std::make_unique<SessionManager>(
-      SessionContext{*server.engine, *server.log, *server.writer, server.payloads.get(),
-                     *server.core, *server.pool, SystemClock(), SystemRandom(), server.metrics,
-                     SessionSettingsOf(config, server.executor->info()), epoch});
+  server.sessions = std::make_unique<SessionManager>(SessionContext{
+      *server.engine, *server.log, *server.writer, server.payloads.get(), *server.core,
+      *server.pool, SystemClock(), SystemRandom(), server.metrics,
+      SessionSettingsOf(config, server.executor->info()), epoch, server.indexes.get()});
   ServiceSettings service;
   service.turns_running_max = config.parallel;
   server.service =

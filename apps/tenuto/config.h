@@ -15,6 +15,7 @@
 
 #include "base/log.h"
 #include "base/result.h"
+#include "session/recall_types.h"
 
 namespace tenuto {
 
@@ -46,6 +47,9 @@ struct ServeConfig {
   int32_t window_high = 90;  // percent
   int32_t window_low = 55;   // percent
   int32_t answer_tokens = 0;
+  RecallMode recall = RecallMode::kAuto;
+  int32_t recall_tokens = 512;
+  int32_t recall_share = 15;  // percent
   int32_t parallel = 8;
   int32_t resident_tokens = 0;
   int32_t threads = 0;

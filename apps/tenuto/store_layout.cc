@@ -22,6 +22,7 @@ constexpr std::string_view kFormatName = "format";
 constexpr std::string_view kLockName = "lock";
 constexpr std::string_view kLogName = "log.db";
 constexpr std::string_view kKvName = "kv";
+constexpr std::string_view kRecallName = "recall";
 constexpr std::string_view kFormatPrefix = "tenuto-store ";
 // Longer than any format file of any version: what is past it is not looked at.
 constexpr size_t kFormatBytesMax = 64;
@@ -165,6 +166,7 @@ StorePaths StorePathsOf(const std::string& root) {
   paths.format = prefix + std::string(kFormatName);
   paths.log = prefix + std::string(kLogName);
   paths.kv = prefix + std::string(kKvName);
+  paths.recall = prefix + std::string(kRecallName);
   paths.control_socket = prefix + "control.sock";
   paths.cache = prefix + "cache";
   return paths;
@@ -226,6 +228,7 @@ Result<WritableStore> TryToOpen(std::unique_ptr<Dir>& root, const std::string& p
       return std::move(written).error().With("new store " + store.paths.root);
   }
   TENUTO_ASSIGN(store.kv, root->Sub(kKvName));
+  TENUTO_ASSIGN(store.recall, root->Sub(kRecallName));
   TENUTO_ASSIGN(store.cache, root->Sub("cache"));
   store.root = std::move(root);
   return store;

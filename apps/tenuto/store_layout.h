@@ -22,6 +22,7 @@ struct StorePaths {
   std::string log;             // the token log, a SQLite database
   std::string kv;              // folder of the segment store
   std::string control_socket;  // HTTP over a Unix socket, while a server runs
+  std::string recall;          // folder of recall indexes; derived
   std::string cache;           // folder of derived facts (model hashes); may be deleted at any time
 };
 StorePaths StorePathsOf(const std::string& root);
@@ -32,6 +33,7 @@ struct WritableStore {
   std::unique_ptr<File> lock;
   std::unique_ptr<Dir> root;
   std::unique_ptr<Dir> kv;
+  std::unique_ptr<Dir> recall;
   std::unique_ptr<Dir> cache;
 };
 

@@ -10,6 +10,8 @@
 #include "io/clock.h"
 #include "io/runner.h"
 #include "payload/store.h"
+#include "session/index_cache.h"
+#include "session/recall_memory.h"
 #include "session/window.h"
 #include "tokenlog/log.h"
 #include "tokenlog/writer.h"
@@ -29,7 +31,8 @@ struct SessionSettings {
   int32_t window_grid_tokens = 0;     // 0: a sixteenth of the window
   int32_t window_answer_tokens = 0;   // kept free for an answer of unknown length; 0: an eighth
   size_t sessions_cached_max = 1024;  // sessions whose tokens stay in memory while idle
-  size_t restore_reads_ahead = 3;     // pieces read and checked while one is imported
+  RecallSettings recall;
+  size_t restore_reads_ahead = 3;  // pieces read and checked while one is imported
 
   // Where a session's window is cut, for a turn that asks for at most `max_tokens`.
   WindowLimits Limits(std::optional<int32_t> max_tokens) const;
@@ -46,7 +49,8 @@ struct SessionContext {
   Random& random;
   Metrics& metrics;
   SessionSettings settings;
-  uint64_t lease_epoch = 0;  // of this process, from TokenLog::NextLeaseEpoch
+  uint64_t lease_epoch = 0;       // of this process, from TokenLog::NextLeaseEpoch
+  IndexCache* indexes = nullptr;  // nullptr: nothing is recalled
 
   bool keeps_kv() const { return store != nullptr && settings.keep_kv; }
 };

@@ -35,6 +35,13 @@ struct SessionCounters {
                                      "Tokens computed in idle time for the next cut of a window")),
         cuts_ahead(metrics.GetGauge("tenuto_cuts_ahead",
                                     "Sessions whose next window waits for idle time")),
+        recall_injected(metrics.GetCounter("tenuto_recall_injected_total",
+                                           "Turns whose prompt quotes archived turns")),
+        recall_tokens(metrics.GetCounter("tenuto_recall_tokens_total",
+                                         "Prompt tokens that quote archived turns")),
+        recall_failures(metrics.GetCounter("tenuto_recall_failures_total",
+                                           "Turns that went on without recall since the archive "
+                                           "could not be read")),
         preemptions(metrics.GetCounter("tenuto_preemptions_total",
                                        "Running turns taken off the engine for lack of KV cells")),
         restore_seconds(
@@ -57,6 +64,9 @@ struct SessionCounters {
   Counter& turns_archived;
   Counter& cut_ahead;
   Gauge& cuts_ahead;
+  Counter& recall_injected;
+  Counter& recall_tokens;
+  Counter& recall_failures;
   Counter& preemptions;
   Histogram& restore_seconds;
   Histogram& commit_seconds;

@@ -130,7 +130,11 @@ class Planner {
     TurnRow& turn = commit.turn;
     const auto size = static_cast<int32_t>(turn.prompt.size() + turn.answer.size());
     const auto drop = window_.PlanCut(size, 0, limits_);
-    window_ = window_.Without(drop.ok() ? *drop : window_.turns());
+    if (!drop.ok()) {
+      window_ = window_.Without(window_.turns());
+    } else if (*drop) {
+      window_ = window_.Without(**drop);
+    }
     turn.window_first = window_.first();
     if (first) window_.SetHead(commit.head_tokens);
     window_.Append(turn.prompt, turn.answer, turn.close_tokens);

@@ -29,12 +29,12 @@ void IndexedSession::Clear() {
   index = RecallIndex();
   last_turn = {};
   lines = 0;
-  written.reset();
-  turns_tried = 0;
-  bytes_read = 0;
-  terms_read = 0;
-  turns_measured = 0;
-  tokens_added = 0;
+  written_.reset();
+  turns_tried_ = 0;
+  bytes_read_ = 0;
+  terms_read_ = 0;
+  turns_measured_ = 0;
+  tokens_added_ = 0;
 }
 
 IndexedSession::Mark IndexedSession::Now() const {
@@ -43,17 +43,17 @@ IndexedSession::Mark IndexedSession::Now() const {
 
 size_t IndexedSession::MeasureBytes() {
   const auto& turns = index.turns();
-  for (; turns_measured < turns.size(); ++turns_measured)
-    tokens_added += turns[turns_measured].tokens;
-  const size_t tokens = static_cast<size_t>(tokens_added);
+  for (; turns_measured_ < turns.size(); ++turns_measured_)
+    tokens_added_ += turns[turns_measured_].tokens;
+  const size_t tokens = static_cast<size_t>(tokens_added_);
   // A term that was read is copied when it is added to. Each token may be of another one, and the
   // first ones are of those that have most of the bytes.
-  const size_t terms_new = index.terms() - std::min(terms_read, index.terms());
+  const size_t terms_new = index.terms() - std::min(terms_read_, index.terms());
   const size_t terms_added = std::min(index.terms(), terms_new + tokens);
-  const size_t bytes_copied = tokens > 0 ? bytes_read : 0;
+  const size_t bytes_copied = tokens > 0 ? bytes_read_ : 0;
   return sizeof(IndexedSession) + turns.capacity() * sizeof(TurnInfo) +
-         index.passages().capacity() * sizeof(PassageInfo) + bytes_read + bytes_copied +
-         terms_read * kReadTermBytes + terms_added * kAddedTermBytes + tokens * kTokenBytes;
+         index.passages().capacity() * sizeof(PassageInfo) + bytes_read_ + bytes_copied +
+         terms_read_ * kReadTermBytes + terms_added * kAddedTermBytes + tokens * kTokenBytes;
 }
 
 IndexCache::IndexCache(std::unique_ptr<Dir> dir, Clock& clock, Metrics& metrics,
@@ -112,7 +112,7 @@ void IndexCache::Used(IndexedSession& entry) {
   {
     MutexLock lock(entry.mutex);
     entry_bytes = entry.MeasureBytes();
-    due = entry.index.turns().size() >= entry.turns_tried + options_.write_turns;
+    due = entry.index.turns().size() >= entry.turns_tried_ + options_.write_turns;
   }
   const int64_t now_ns = clock_.MonotonicNs();
   MutexLock lock(mutex_);
@@ -138,7 +138,7 @@ std::optional<IndexCache::Victim> IndexCache::NextVictim(int64_t before_ns) {
 }
 
 // The entry can be found until its file is written, so that no other can come to be beside it.
-void IndexCache::Drop(Victim victim) {
+void IndexCache::Drop(const Victim& victim) {
   Write(*victim.entry, WriteWhen::kLeaving);
   MutexLock lock(mutex_);
   const auto found = by_id_.find(victim.entry->session_id);
@@ -155,9 +155,9 @@ void IndexCache::Drop(Victim victim) {
 void IndexCache::DropUnusedSince(int64_t before_ns) {
   // One that is taken up again while it is written stays: don't wait for it.
   for (size_t tries = sessions(); tries > 0; --tries) {
-    std::optional<Victim> victim = NextVictim(before_ns);
+    const std::optional<Victim> victim = NextVictim(before_ns);
     if (!victim) return;
-    Drop(*std::move(victim));
+    Drop(*victim);
   }
 }
 
@@ -200,15 +200,15 @@ IndexCache::ToolsPtr IndexCache::Tools() {
 void IndexCache::Load(IndexedSession& entry, const Digest256& owner) {
   {
     MutexLock lock(entry.mutex);
-    if (entry.loaded && entry.owner == owner) return;
+    if (entry.loaded_ && entry.owner_ == owner) return;
   }
-  MutexLock file_lock(entry.file_mutex);
+  MutexLock file_lock(entry.file_mutex_);
   MutexLock lock(entry.mutex);
-  if (entry.loaded && entry.owner == owner) return;
-  const bool other_owner = entry.loaded && entry.owner.has_value();
-  const bool read = !entry.loaded && dir_ != nullptr;
-  entry.loaded = true;
-  entry.owner = owner;
+  if (entry.loaded_ && entry.owner_ == owner) return;
+  const bool other_owner = entry.loaded_ && entry.owner_.has_value();
+  const bool read = !entry.loaded_ && dir_ != nullptr;
+  entry.loaded_ = true;
+  entry.owner_ = owner;
   if (other_owner) {
     CountRebuild(entry, RebuildReason::kOwner, "used under another owner");
     entry.Clear();
@@ -217,8 +217,8 @@ void IndexCache::Load(IndexedSession& entry, const Digest256& owner) {
   const Status status = ReadInto(entry, owner);
   if (status) {
     loads_.Add();
-    entry.written = entry.Now();
-    entry.turns_tried = entry.written->turns;
+    entry.written_ = entry.Now();
+    entry.turns_tried_ = entry.written_->turns;
     return;
   }
   const Error& error = status.error();
@@ -273,9 +273,9 @@ Status IndexCache::ReadInto(IndexedSession& entry, const Digest256& owner) {
   std::transform(last_turn.begin(), last_turn.end(), entry.last_turn.value.begin(),
                  [](std::byte b) { return static_cast<char>(b); });
   entry.lines = header.lines;
-  entry.bytes_read = index_bytes.size();
-  entry.terms_read = entry.index.terms();
-  entry.turns_measured = entry.index.turns().size();
+  entry.bytes_read_ = index_bytes.size();
+  entry.terms_read_ = entry.index.terms();
+  entry.turns_measured_ = entry.index.turns().size();
   return Ok();
 }
 
@@ -286,24 +286,24 @@ void IndexCache::Write(IndexedSession& entry, WriteWhen when) {
   if (!dir_) return;
   IndexFileHeader header;
   header.session_id = entry.session_id;
-  MutexLock file_lock(entry.file_mutex);
+  MutexLock file_lock(entry.file_mutex_);
   IndexedSession::Mark mark;
   std::vector<std::byte> index;
   {
     MutexLock lock(entry.mutex);
-    if (!entry.loaded || entry.removed || !entry.owner) return;
+    if (!entry.loaded_ || entry.removed_ || !entry.owner_) return;
     mark = entry.Now();
-    const auto before = entry.written.value_or(IndexedSession::Mark());
+    const auto before = entry.written_.value_or(IndexedSession::Mark());
     if (mark == before) return;
     const size_t added = mark.turns - before.turns;
     const bool only_grew =
         mark.turns >= before.turns && mark.turns_live == before.turns_live + added;
     const uint64_t lag = std::min<uint64_t>(options_.lag_turns_max, mark.turns / kTurnsPerLag);
     if (when == WriteWhen::kLeaving && only_grew && added <= lag) return;
-    header.owner = *entry.owner;
+    header.owner = *entry.owner_;
     header.lines = mark.lines;
     index = entry.index.Encode();
-    entry.turns_tried = mark.turns;
+    entry.turns_tried_ = mark.turns;
   }
   const auto last_turn = std::as_bytes(std::span(mark.last_turn.value));
   TENUTO_CHECK(last_turn.size() <= kIndexFileTurnBytesMax && index.size() >= kIndexDigestBytes);
@@ -318,7 +318,7 @@ void IndexCache::Write(IndexedSession& entry, WriteWhen when) {
                             : Error(Code::kExhausted, "index file: larger than it may be");
   NoteWritten(status, entry.session_id);
   MutexLock lock(entry.mutex);
-  entry.written = status ? std::optional(std::move(mark)) : std::nullopt;
+  entry.written_ = status ? std::optional(std::move(mark)) : std::nullopt;
 }
 
 // No Sync: what a crash leaves is found out by the seal or is an older state, and is rebuilt or
@@ -328,8 +328,7 @@ Status IndexCache::WriteFile(const std::string& name,
   std::unique_ptr<File> file;
   {
     MutexLock lock(dir_mutex_);
-    if (const Status status = dir_->Remove(name);
-        !status && status.error().code() != Code::kNotFound) {
+    if (Status status = dir_->Remove(name); !status && status.error().code() != Code::kNotFound) {
       return status;
     }
     TENUTO_ASSIGN(file, dir_->Create(name));
@@ -394,14 +393,14 @@ Result<bool> IndexCache::RemoveFile(const std::string& name) {
 }
 
 Status IndexCache::Discard(IndexedSession& entry, DiscardFor what) {
-  MutexLock file_lock(entry.file_mutex);
+  MutexLock file_lock(entry.file_mutex_);
   bool had_turns = false;
   {
     MutexLock lock(entry.mutex);
     had_turns = !entry.index.turns().empty();
     entry.Clear();
-    entry.loaded = true;
-    entry.removed = what == DiscardFor::kEver;
+    entry.loaded_ = true;
+    entry.removed_ = what == DiscardFor::kEver;
   }
   const Result<bool> had_file = RemoveFile(IndexFileName(entry.session_id));
   if (what == DiscardFor::kRebuild && (had_turns || (had_file && *had_file))) {

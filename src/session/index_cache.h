@@ -84,17 +84,17 @@ struct IndexedSession {
 
   // Held while the file is read, written or removed; taken before `mutex`, which a slow disk must
   // not hold.
-  Mutex file_mutex;
-  bool loaded TENUTO_GUARDED_BY(mutex) = false;
-  bool removed TENUTO_GUARDED_BY(mutex) = false;  // the session is gone: nothing is written
-  std::optional<Digest256> owner TENUTO_GUARDED_BY(mutex);
-  std::optional<Mark> written TENUTO_GUARDED_BY(mutex);  // in the file
-  size_t turns_tried TENUTO_GUARDED_BY(mutex) = 0;       // at the last write, good or bad
+  Mutex file_mutex_;
+  bool loaded_ TENUTO_GUARDED_BY(mutex) = false;
+  bool removed_ TENUTO_GUARDED_BY(mutex) = false;  // the session is gone: nothing is written
+  std::optional<Digest256> owner_ TENUTO_GUARDED_BY(mutex);
+  std::optional<Mark> written_ TENUTO_GUARDED_BY(mutex);  // in the file
+  size_t turns_tried_ TENUTO_GUARDED_BY(mutex) = 0;       // at the last write, good or bad
   // For the estimate of memory: what was read lies closer than what was added since.
-  size_t bytes_read TENUTO_GUARDED_BY(mutex) = 0;
-  size_t terms_read TENUTO_GUARDED_BY(mutex) = 0;
-  size_t turns_measured TENUTO_GUARDED_BY(mutex) = 0;
-  uint64_t tokens_added TENUTO_GUARDED_BY(mutex) = 0;  // of turns measured, not of those read
+  size_t bytes_read_ TENUTO_GUARDED_BY(mutex) = 0;
+  size_t terms_read_ TENUTO_GUARDED_BY(mutex) = 0;
+  size_t turns_measured_ TENUTO_GUARDED_BY(mutex) = 0;
+  uint64_t tokens_added_ TENUTO_GUARDED_BY(mutex) = 0;  // of turns measured, not of those read
 };
 
 // What a thread needs beside an index.
@@ -181,7 +181,7 @@ class IndexCache {
   // The longest unused that nobody holds, if it was unused since `before_ns` or memory is over its
   // bound.
   std::optional<Victim> NextVictim(int64_t before_ns);
-  void Drop(Victim victim);
+  void Drop(const Victim& victim);
   void DropUnusedSince(int64_t before_ns);
 
   const IndexCacheOptions options_;

@@ -363,7 +363,7 @@ TEST_F(IndexCacheTest, TheEstimateGrowsWithTheIndex) {
   const size_t one = cache_->bytes();
   EXPECT_GT(one, empty);
   Say(7, 999);
-  EXPECT_GT(cache_->bytes(), one + 999 * 100);
+  EXPECT_GT(cache_->bytes(), one + size_t{999} * 100);
   cache_->FlushAll();
   Reopen();
   (void)Get(7);
@@ -383,6 +383,7 @@ TEST_F(IndexCacheTest, TwoThreadsGetTheSameEntry) {
     std::atomic<int> ready = 0;
     std::shared_ptr<IndexedSession> got[2];
     std::vector<std::thread> threads;
+    threads.reserve(2);
     for (auto& mine : got) {
       threads.emplace_back([&] {
         for (++ready; ready < 2;)
@@ -407,6 +408,7 @@ TEST_F(IndexCacheTest, ManyThreads) {
   Reopen();
   constexpr int kRounds = 150;
   std::vector<std::thread> threads;
+  threads.reserve(4);
   for (int thread = 0; thread < 3; ++thread) {
     threads.emplace_back([this, thread] {
       for (int i = 0; i < kRounds; ++i) {
@@ -430,6 +432,7 @@ TEST_F(IndexCacheTest, ManyThreads) {
     thread.join();
   EXPECT_EQ(Rebuilds("corrupt") + Rebuilds("io") + Rebuilds("owner") + WriteErrors(), 0U);
   std::vector<uint64_t> lines;
+  lines.reserve(5);
   for (int64_t session = 1; session <= 5; ++session)
     lines.push_back(LinesOf(session));
   cache_->FlushAll();

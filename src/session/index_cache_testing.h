@@ -24,19 +24,20 @@ inline Digest256 OwnerOf(std::string_view name) {
 }
 
 class IndexCacheTest : public testing::Test {
+ public:
+  ~IndexCacheTest() override { SetLogLevel(LogLevel::kInfo); }
+
  protected:
   IndexCacheTest() : disk_(11) {
     SetLogLevel(LogLevel::kOff);
     Reopen();
   }
-  ~IndexCacheTest() override { SetLogLevel(LogLevel::kInfo); }
 
   // As after a restart: what was not written is gone.
-  void Reopen() { ReopenWith(options_); }
-  void ReopenWith(const IndexCacheOptions& options) {
+  void Reopen() {
     cache_.reset();
     metrics_ = std::make_unique<Metrics>();
-    cache_ = std::make_unique<IndexCache>(disk_.Root(), clock_, *metrics_, options);
+    cache_ = std::make_unique<IndexCache>(disk_.Root(), clock_, *metrics_, options_);
   }
 
   std::shared_ptr<IndexedSession> Get(int64_t session, std::string_view owner = "alice") {

@@ -70,17 +70,27 @@ std::string StoredItemsJson(std::span<const StoredItem> items) {
   return json::serialize(array);
 }
 
-Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& text) {
+Result<std::vector<StoredItem>> StoredItemsFromJson(const std::string& text) {
   TENUTO_ASSIGN(const json::value value, ParseStored(text));
   if (!value.is_array()) return CorruptItems();
-  std::vector<ChatMessage> items;
+  std::vector<StoredItem> items;
   for (const json::value& entry : value.get_array()) {
     if (!entry.is_object()) return CorruptItems();
     const json::object& object = entry.get_object();
     items.push_back(
-        {StringOr(object, "role"), StringOr(object, "content"), StringOr(object, "name")});
+        {{StringOr(object, "role"), StringOr(object, "content"), StringOr(object, "name")},
+         StringOr(object, "client_id")});
   }
   return items;
+}
+
+Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& text) {
+  TENUTO_ASSIGN(auto items, StoredItemsFromJson(text));
+  std::vector<ChatMessage> messages;
+  messages.reserve(items.size());
+  for (StoredItem& item : items)
+    messages.push_back(std::move(item.message));
+  return messages;
 }
 
 std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt,

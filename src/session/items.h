@@ -16,8 +16,6 @@ namespace tenuto {
 // The leading system messages of a request.
 std::span<const ChatMessage> SystemItems(std::span<const ChatMessage> messages);
 std::string ItemsToJson(std::span<const ChatMessage> items);
-// kCorrupt: not the JSON this module writes.
-Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& json);
 
 // Items of a whole turn: what was asked and the answer. `raw_prompt` is the text of a request
 // without messages.
@@ -30,6 +28,9 @@ struct StoredItem {
   std::string client_id;
 };
 std::string StoredItemsJson(std::span<const StoredItem> items);
+// kCorrupt: not the JSON this module writes.
+Result<std::vector<StoredItem>> StoredItemsFromJson(const std::string& json);
+Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& json);
 
 // What a retry with the same idempotency key gets, with the digest of the request that the key
 // stands for.

@@ -33,6 +33,9 @@ SessionManager::SessionManager(SessionContext context)
       buffers_(std::make_shared<BufferPool>(context.settings.restore_reads_ahead + 2)),
       counters_(context.metrics) {
   TENUTO_CHECK(context_.settings.window_tokens > 1);
+  if (context_.indexes != nullptr)
+    recall_.emplace(context_.log, *context_.indexes, TokenizerOf(context_.engine),
+                    context_.settings.recall);
 }
 
 SessionManager::~SessionManager() {
@@ -121,17 +124,19 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
     Finish(turn, std::move(*prepared->replay));
     return;
   }
-  if (turn->cancelled || turn->stopping) {
-    Finish(turn, Error(Code::kUnavailable,
-                       turn->stopping ? "the server is shutting down" : "the client went away"));
-    return;
-  }
+  if (EndedEarly(turn)) return;
   if (auto planned = Plan(turn, std::move(*prepared)); !planned.ok()) {
     Finish(turn, std::move(planned).error());
     return;
   }
-  turn->phase = TurnPhase::kReady;
-  events_.on_ready(turn);
+  Recall(turn);
+}
+
+bool SessionManager::EndedEarly(const TurnPtr& turn) {
+  if (!turn->cancelled && !turn->stopping) return false;
+  Finish(turn, Error(Code::kUnavailable,
+                     turn->stopping ? "the server is shutting down" : "the client went away"));
+  return true;
 }
 
 Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
@@ -147,8 +152,8 @@ Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
   const SessionWindow& window = turn->session ? turn->session->window : none;
   auto drop = window.PlanCut(suffix, answer_min, limits);
   if (!drop.ok()) return std::move(drop).error().At(field);
-  if (*drop > 0) turn->cut = window.Without(*drop);
-  turn->outcome.trimmed_turns = static_cast<int32_t>(*drop);
+  if (*drop) turn->cut = window.Without(**drop);
+  turn->outcome.trimmed_turns = static_cast<int32_t>(drop->value_or(0));
   if (turn->first && turn->tokens.head) return CheckHead(*turn->tokens.head, limits);
   return Ok();
 }
@@ -220,8 +225,7 @@ void SessionManager::Cancel(const TurnPtr& turn, bool stopping) {
         EndPreempted(turn, 0);
         return;
       }
-      Finish(turn, Error(Code::kUnavailable,
-                         stopping ? "the server is shutting down" : "the client went away"));
+      EndedEarly(turn);
       return;
     case TurnPhase::kRunning:
       context_.engine.Cancel(turn->run);

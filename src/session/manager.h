@@ -8,6 +8,7 @@
 #include <list>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -109,6 +110,16 @@ class SessionManager {
   void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
                  const std::function<void(Status)>& done);
 
+  // True, and the turn is finished: its client is gone or the server stops.
+  bool EndedEarly(const TurnPtr& turn);
+
+  // What is quoted in the prompt (turn_recall.cc).
+  void Recall(const TurnPtr& turn);
+  int32_t RecallRoom(const Turn& turn, const SessionWindow& window) const;
+  void ChosenOn(const TurnPtr& turn, Result<RecallChoice> choice, bool strip);
+  void Recalled(const TurnPtr& turn);
+  void IndexBehind(const SessionPtr& session);
+
   // Admission and run (turn_run.cc).
   bool AdmitAnonymous(const TurnPtr& turn, TokenPos end);
   void RestoreSession(const TurnPtr& turn);
@@ -154,6 +165,7 @@ class SessionManager {
   TurnEvents events_;
   Residency residency_;
   std::shared_ptr<BufferPool> buffers_;
+  std::optional<RecallMemory> recall_;  // none: nothing is recalled
   SessionCounters counters_;
   std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
   std::list<AnonymousPtr> anonymous_;

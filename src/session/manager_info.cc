@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "session/manager.h"
 #include "session/prepare.h"
+#include "session/quote.h"
 
 namespace tenuto {
 namespace {
@@ -24,8 +25,8 @@ void FillStored(const SessionContext& context, SessionInfo& info) {
 Result<SessionInfo> ReadInfo(const SessionContext& context, const SessionKey& key) {
   SessionInfo info;
   TENUTO_ASSIGN(info.row, context.log.FindSession(key));
-  TENUTO_ASSIGN(const auto turns, context.log.ReadWindow(info.row.id, info.row.head));
-  const SessionWindow window = SessionWindow::FromLog(info.row, turns);
+  TENUTO_ASSIGN(const SessionWindow window,
+                ReadSessionWindow(context.log, TokenizerOf(context.engine), info.row));
   info.window = {window.size(), window.archived_turns()};
   TENUTO_ASSIGN(const auto rows, context.log.ReadPieces(info.row.id));
   const ChainBuild build =

@@ -135,7 +135,7 @@ class CutThatFails : public ::testing::Test {
     for (int i = 0;; ++i) {
       const auto& window = stack.Ask("a", Question(i))->turn->session->window;
       const WindowLimits limits = stack.manager.context().settings.Limits(std::nullopt);
-      if (window.PlanCut(20, 1, limits).value() > 0) return i + 1;
+      if (window.PlanCut(20, 1, limits).value()) return i + 1;
     }
   }
   static TestStackOptions Discarding() {

@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "base/utf8.h"
-#include "chat/suffix.h"
+#include "session/quote.h"
 
 namespace tenuto {
 namespace {
@@ -129,6 +129,12 @@ Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context,
 
 }  // namespace
 
+TokenizeText TokenizerOf(const Engine& engine) {
+  return [&engine](std::string_view text, bool add_special, bool parse_special) {
+    return engine.Tokenize(text, add_special, parse_special);
+  };
+}
+
 std::vector<TokenId> CloseTokens(const Engine& engine) {
   const auto close = RenderClose(RenderWith(engine));
   if (!close.ok()) return {};
@@ -139,11 +145,10 @@ std::vector<TokenId> CloseTokens(const Engine& engine) {
 Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMessage> items,
                                   bool first, std::vector<TokenId> close) {
   const RenderChat render = RenderWith(engine);
-  const auto tokenize = [&](const std::vector<ChatSegment>& segments, bool add_special) {
-    return TokenizeSegments([&](std::string_view text, bool special,
-                                bool parse) { return engine.Tokenize(text, special, parse); },
-                            [&](TokenId token) { return engine.TokenText(token, false).empty(); },
-                            segments, add_special);
+  const auto tokenize = [&](std::span<const ChatSegment> segments, bool add_special) {
+    return TokenizeSegments(
+        TokenizerOf(engine), [&](TokenId token) { return engine.TokenText(token, false).empty(); },
+        segments, add_special);
   };
   const std::string& default_system = engine.info().default_system;
   TENUTO_ASSIGN(const auto segments, first ? RenderFirstTurn(render, items, default_system)
@@ -151,6 +156,16 @@ Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMess
   TurnTokens tokens;
   TENUTO_ASSIGN(tokens.suffix, tokenize(segments, first));
   tokens.close = std::move(close);
+  if (!segments.front().is_content) {
+    TENUTO_ASSIGN(auto opening, tokenize(std::span(segments).first(1), first));
+    // A token that reaches from the template's text into the message's leaves no place between.
+    if (!StartsWith(tokens.suffix, opening)) {
+      TENUTO_ASSIGN(const auto rest, tokenize(std::span(segments).subspan(1), false));
+      tokens.suffix = opening;
+      tokens.suffix.insert(tokens.suffix.end(), rest.begin(), rest.end());
+    }
+    tokens.text_at = static_cast<uint32_t>(opening.size());
+  }
   if (!first) {
     if (StartsWith(tokens.suffix, tokens.close))
       tokens.close_tokens = static_cast<uint32_t>(tokens.close.size());
@@ -176,8 +191,7 @@ Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKe
                                       " was written with another model's vocabulary; serve that "
                                       "model, or use another session_id")
         .At("session_id");
-  TENUTO_ASSIGN(const auto turns, context.log.ReadWindow(row->id, row->head));
-  loaded.window = SessionWindow::FromLog(*row, turns);
+  TENUTO_ASSIGN(loaded.window, ReadSessionWindow(context.log, TokenizerOf(context.engine), *row));
   if (context.keeps_kv()) {
     // Without piece rows the session goes on: KV is derived (INV-1).
     if (const auto rows = context.log.ReadPieces(row->id); rows.ok())

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "chat/suffix.h"
 #include "session/chain.h"
 #include "session/context.h"
 #include "session/items.h"
@@ -24,6 +25,8 @@ struct LoadedSession {
 
 // kCorrupt: the log is damaged there. kConflict: written by a model with another vocabulary.
 Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key);
+
+TokenizeText TokenizerOf(const Engine& engine);
 
 // What closes an answer when another message follows. Empty: the template can't continue a
 // conversation.

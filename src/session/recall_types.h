@@ -23,8 +23,8 @@ struct RecallCandidate {
 };
 
 struct RecallOutcome {
-  std::string decision = "off";  // "injected", "gated", "empty", "off"
-  int32_t tokens = 0;            // of the recall span, frame included
+  std::string decision = "off";             // "injected", "gated", "empty", "off"
+  int32_t tokens = 0;                       // of the recall span, frame included
   std::vector<RecallCandidate> candidates;  // best first
   // Turns that had to be indexed within this turn since there was no idle time before it.
   uint64_t indexed_now = 0;
@@ -53,8 +53,8 @@ struct MemoryAnswer {
 
 // A part of a turn's prompt, in order.
 struct PromptSpan {
-  std::string kind;           // "head", "pinned", "turn", "recall", "message"
-  TurnId turn;                // whose; the turn itself for its recall and message
+  std::string kind;  // "head", "pinned", "turn", "recall", "message"
+  TurnId turn;       // whose; the turn itself for its recall and message
   int32_t tokens = 0;
   std::vector<TurnId> quoted;  // of a recall span
 };
@@ -80,8 +80,8 @@ struct TurnPrompt {
 // What a client says about a turn. Absent: unchanged.
 struct TurnChange {
   std::optional<bool> pinned;
-  std::optional<bool> recall;            // false: never recalled
-  std::optional<TurnId> superseded_by;   // empty id: by nothing any more
+  std::optional<bool> recall;           // false: never recalled
+  std::optional<TurnId> superseded_by;  // empty id: by nothing any more
 };
 struct TurnState {
   TurnId turn;

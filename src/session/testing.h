@@ -65,9 +65,10 @@ class TestStack {
         engine(executor, EngineRunners{engine_runner, core}, world.clock(), EmbeddedSettings{},
                metrics),
         writer(disk.log, log_runner, core),
+        indexes(nullptr, world.clock(), metrics),
         manager(SessionContext{engine, disk.log, writer, options.keep_kv ? &disk.payloads : nullptr,
                                core, pool, world.clock(), world.random(), metrics, options.session,
-                               disk.log.NextLeaseEpoch().value()}) {
+                               disk.log.NextLeaseEpoch().value(), &indexes}) {
     manager.SetEvents({[this](TurnPtr turn) { Admit(std::move(turn)); },
                        [this](TurnPtr turn) { Admit(std::move(turn)); },
                        [this](const TurnPtr&) { AdmitWaiting(); }, [this] { AdmitWaiting(); }});
@@ -149,6 +150,7 @@ class TestStack {
   FakeExecutor executor;
   EmbeddedEngine engine;
   LogWriter writer;
+  IndexCache indexes;
   SessionManager manager;
   std::vector<TurnPtr> waiting;
   std::vector<TurnPtr> running;

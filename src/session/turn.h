@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "session/chain.h"
+#include "session/recall_record.h"
 #include "session/residency.h"
 #include "session/turn_types.h"
 #include "session/window.h"
@@ -34,7 +35,8 @@ struct Session {
   Resident spare;  // KV of spare_window, computed ahead of the next cut
   SessionWindow spare_window;
   RunId spare_run;
-  bool cut_noted = false;  // waits for idle time
+  std::vector<uint64_t> never_recalled;  // numbers of turns that a client wants left alone, sorted
+  bool cut_noted = false;                // waits for idle time
   bool busy = false;
   bool settling = false;      // KV of a finished turn is being stored
   bool settle_again = false;  // another turn ended meanwhile
@@ -74,6 +76,8 @@ struct Turn {
 
   TurnTokens tokens;                 // the turn's own prompt
   std::optional<SessionWindow> cut;  // the session's window without its oldest turns
+  RecallSpan span;                   // quoted in `tokens`
+  RecallRecord recalled;             // of it, for the log
   std::vector<TokenId> answered;     // sampled before a preemption
   std::string text;                  // of the answer so far
   std::string request_digest;        // of what an idempotency key stands for
@@ -100,6 +104,11 @@ struct Turn {
   const SessionWindow* history() const {
     if (session == nullptr) return nullptr;
     return cut ? &*cut : &session->window;
+  }
+  // The turn's own part of its prompt.
+  std::vector<TokenId> prompt() const { return WithSpan(tokens.suffix, span); }
+  int32_t prompt_size() const {
+    return static_cast<int32_t>(tokens.suffix.size() + span.tokens.size());
   }
   Resident& resident() { return session ? session->resident : anonymous->resident; }
 };

@@ -70,6 +70,7 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   row.answer = result.answer;
   row.window_first = turn->history()->first();
   row.close_tokens = turn->tokens.close_tokens;
+  row.recall_json = RecordToJson(turn->recalled);
   row.items_json = TurnItemsJson(turn->request, turn->request.text, turn->text);
   row.params_json = ParamsWithSeed(turn->request.params_json, turn->outcome.seed);
   row.finish_reason = turn->outcome.finish_reason;
@@ -122,13 +123,15 @@ void SessionManager::Committed(const TurnPtr& turn, const RunResult& result,
   session->loaded = true;
   if (turn->cut) AdoptCut(*turn);
   if (turn->first) session->window.SetHead(HeadOf(turn->tokens, result.answer));
-  session->window.Append(turn->tokens.suffix, result.answer, turn->tokens.close_tokens);
+  session->window.Append(turn->tokens.suffix, result.answer, turn->tokens.close_tokens, turn->span);
+  session->window.SetMark(turn->recalled.mark);
   row.tokens += turn->tokens.suffix.size() + result.answer.size();
   if (turn->pinned) residency_.Settle(session->resident, result.kv_end);
   Unpin(*turn);
   // The answer first: storing KV is off the response path.
   Finish(turn, turn->outcome);
   SettleKv(session);
+  IndexBehind(session);
   NoteCutAhead(session);
 }
 

@@ -27,7 +27,7 @@ void AddTimes(Turn& turn, const RunTimes& times) {
 
 int32_t SessionManager::WindowSize(const Turn& turn) const {
   const int32_t history = turn.history() ? turn.history()->size() : 0;
-  return history + static_cast<int32_t>(turn.tokens.suffix.size() + turn.answered.size());
+  return history + turn.prompt_size() + static_cast<int32_t>(turn.answered.size());
 }
 
 // How far live and stored KV, which is of the session's window, is also of the turn's prompt.
@@ -41,8 +41,8 @@ std::vector<TokenId> SessionManager::WindowOf(const Turn& turn) const {
   std::vector<TokenId> window;
   window.reserve(static_cast<size_t>(WindowSize(turn)));
   if (turn.history()) window = turn.history()->tokens();
-  const auto& suffix = turn.tokens.suffix;
-  window.insert(window.end(), suffix.begin(), suffix.end());
+  const auto prompt = turn.prompt();
+  window.insert(window.end(), prompt.begin(), prompt.end());
   window.insert(window.end(), turn.answered.begin(), turn.answered.end());
   return window;
 }

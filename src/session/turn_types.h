@@ -36,9 +36,9 @@ struct TurnRequest {
   std::optional<int32_t> max_tokens;  // none: until the window is full; 0 allowed: prefill only
   std::vector<std::string> stop;
   bool ignore_end = false;
-  std::string idempotency_key;     // needs a session
-  RecallMode recall = RecallMode::kAuto;
-  std::string params_json = "{}";  // as resolved, for the log
+  std::string idempotency_key;       // needs a session
+  std::optional<RecallMode> recall;  // none: as the settings say
+  std::string params_json = "{}";    // as resolved, for the log
 };
 
 // Why tokens of a prompt were computed again. The closed list is in docs/reasons.md.

@@ -7,6 +7,7 @@
 
 #include "base/limits.h"
 #include "session/chain.h"
+#include "session/quote.h"
 #include "session/restore.h"
 #include "session/window.h"
 
@@ -88,10 +89,14 @@ class Verifier {
     if (row.vocabulary != executor_.info().vocabulary)
       return Error(Code::kConflict,
                    "session " + key.Short() + " was written with another model's vocabulary");
+    const TokenizeText tokenize = [this](std::string_view text, bool add_special,
+                                         bool parse_special) {
+      return executor_.Tokenize(text, add_special, parse_special);
+    };
+    TENUTO_ASSIGN(const SessionWindow window, ReadSessionWindow(log, tokenize, row));
     TENUTO_ASSIGN(const auto turns, log.ReadWindow(row.id, row.head));
-    const SessionWindow window = SessionWindow::FromLog(row, turns);
     tokens_ = window.tokens();
-    PlaceTurns(turns, window.first());
+    PlaceTurns(turns, window);
     TENUTO_ASSIGN(const auto rows, log.ReadPieces(row.id));
     ChainBuild build = BuildChain(rows, tokens_, owner_, executor_.info().fingerprint);
     chain_ = std::move(build.chain);
@@ -108,12 +113,15 @@ class Verifier {
   }
 
   // What a cut kept was computed in one go with the prompt of the turn that cut.
-  void PlaceTurns(std::span<const TurnRow> turns, uint64_t first) {
+  void PlaceTurns(std::span<const TurnRow> turns, const SessionWindow& window) {
     auto end = static_cast<TokenPos>(tokens_.size());
-    for (auto turn = turns.rbegin(); turn != turns.rend() && turn->window_first == first; ++turn) {
-      const auto answer = static_cast<TokenPos>(turn->answer.size());
+    for (size_t i = turns.size(); i-- > 0;) {
+      const bool since_cut =
+          turns[i].window_first == window.first() && window.first() + i >= window.spans_since();
+      if (!since_cut) break;
+      const auto answer = static_cast<TokenPos>(turns[i].answer.size());
       turns_.insert(turns_.begin(), TurnEnds{end - answer, end});
-      end -= answer + static_cast<TokenPos>(turn->prompt.size());
+      end -= window.turn_size(i);
     }
   }
 

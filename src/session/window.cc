@@ -13,49 +13,139 @@ std::vector<TokenId> HeadOf(const TurnTokens& tokens, std::span<const TokenId> a
   return head;
 }
 
-SessionWindow SessionWindow::FromLog(const SessionRow& row, std::span<const TurnRow> turns) {
+std::vector<TokenId> WithSpan(std::span<const TokenId> prompt, const RecallSpan& span) {
+  std::vector<TokenId> whole(prompt.begin(), prompt.end());
+  const size_t at = std::min<size_t>(span.at, whole.size());
+  whole.insert(whole.begin() + static_cast<std::ptrdiff_t>(at), span.tokens.begin(),
+               span.tokens.end());
+  return whole;
+}
+
+SessionWindow SessionWindow::FromLog(const StoredWindow& stored) {
   SessionWindow window;
-  window.head_ = row.head_tokens;
-  window.first_ = row.turns + 1 - turns.size();
-  window.archived_tokens_ = row.tokens;
-  for (const TurnRow& turn : turns)
+  window.head_ = stored.row.head_tokens;
+  window.first_ = stored.row.turns + 1 - stored.turns.size();
+  window.spans_since_ = stored.spans_since;
+  window.mark_ = stored.mark;
+  window.archived_tokens_ = stored.row.tokens;
+  for (const TurnRow& turn : stored.turns)
     window.archived_tokens_ -= turn.prompt.size() + turn.answer.size();
   if (window.first_ > 1) window.tokens_ = window.head_;
-  for (const TurnRow& turn : turns)
-    window.Append(turn.prompt, turn.answer, turn.close_tokens);
+  for (const PinnedTurn& pinned : stored.front)
+    window.Put(pinned);
+  for (size_t i = 0; i < stored.turns.size(); ++i) {
+    const TurnRow& turn = stored.turns[i];
+    window.Append(turn.prompt, turn.answer, turn.close_tokens,
+                  i < stored.spans.size() ? stored.spans[i] : RecallSpan{});
+  }
   return window;
 }
 
-void SessionWindow::Append(std::span<const TokenId> prompt, std::span<const TokenId> answer,
-                           uint32_t close_tokens) {
-  const size_t close = std::min<size_t>(close_tokens, prompt.size());
-  turns_.push_back(
-      {static_cast<int32_t>(prompt.size() + answer.size()), static_cast<int32_t>(close)});
-  // The oldest turn of a cut window has no turn before it to close.
-  const auto own = turns_.size() == 1 && first_ > 1 ? prompt.subspan(close) : prompt;
+// A pinned turn in front of the others.
+void SessionWindow::Put(const PinnedTurn& turn) {
+  const size_t close = std::min<size_t>(turn.close_tokens, turn.tokens.size());
+  turns_.push_back({.tokens = static_cast<int32_t>(turn.tokens.size()),
+                    .close_tokens = static_cast<int32_t>(close)});
+  front_.push_back(turn);
+  const auto own = std::span(turn.tokens).subspan(turns_.size() == 1 ? close : 0);
   tokens_.insert(tokens_.end(), own.begin(), own.end());
-  tokens_.insert(tokens_.end(), answer.begin(), answer.end());
+}
+
+void SessionWindow::Append(std::span<const TokenId> prompt, std::span<const TokenId> answer,
+                           uint32_t close_tokens, const RecallSpan& span) {
+  const size_t close = std::min<size_t>(close_tokens, prompt.size());
+  const size_t at = std::clamp<size_t>(span.at, close, prompt.size());
+  turns_.push_back({.tokens = static_cast<int32_t>(prompt.size() + answer.size()),
+                    .close_tokens = static_cast<int32_t>(close),
+                    .recall_at = static_cast<int32_t>(at),
+                    .recall_tokens = static_cast<int32_t>(span.tokens.size())});
+  recall_tokens_ += turns_.back().recall_tokens;
+  quoted_.insert(quoted_.end(), span.lines.begin(), span.lines.end());
+  // The first turn of a cut window has no turn before it to close.
+  const size_t begin = turns_.size() == 1 && first_ > 1 ? close : 0;
+  if (begin > 0)
+    left_out_.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(begin));
+  const auto put = [this](std::span<const TokenId> part) {
+    tokens_.insert(tokens_.end(), part.begin(), part.end());
+  };
+  put(prompt.subspan(begin, at - begin));
+  put(span.tokens);
+  put(prompt.subspan(at));
+  put(answer);
+}
+
+int32_t SessionWindow::OwnTokens(size_t at) const {
+  const Span& turn = turns_[at];
+  const bool closes_nothing = at == 0 && first_ > 1;
+  return turn.tokens - (closes_nothing ? turn.close_tokens : 0);
+}
+
+int32_t SessionWindow::turn_size(size_t i) const {
+  return OwnTokens(front_.size() + i) + turns_[front_.size() + i].recall_tokens;
+}
+
+size_t SessionWindow::PinsBefore(uint64_t line) const {
+  return static_cast<size_t>(std::ranges::lower_bound(pins_, line, {}, &PinnedTurn::line) -
+                             pins_.begin());
+}
+
+int32_t SessionWindow::pinned_tokens() const {
+  size_t tokens = 0;
+  for (const PinnedTurn& pin : pins_)
+    tokens += pin.tokens.size();
+  return static_cast<int32_t>(tokens);
 }
 
 int32_t SessionWindow::SizeWithout(size_t drop) const {
-  if (drop == 0) return size();
-  auto kept = static_cast<int32_t>(head_.size());
-  for (size_t i = drop; i < turns_.size(); ++i)
-    kept += turns_[i].tokens - (i == drop ? turns_[i].close_tokens : 0);
-  return kept;
+  auto kept = static_cast<int64_t>(head_.size());
+  if (drop == 0 && first_ == 1) kept = 0;  // the first turn's prompt begins with the head
+  const size_t pins = PinsBefore(first_ + drop);
+  for (size_t i = 0; i < pins; ++i)
+    kept += static_cast<int64_t>(pins_[i].tokens.size()) - (i == 0 ? pins_[i].close_tokens : 0);
+  for (size_t i = front_.size() + drop; i < turns_.size(); ++i) {
+    const bool closes_nothing = pins == 0 && i == front_.size() + drop && first_ + drop > 1;
+    kept += turns_[i].tokens - (closes_nothing ? turns_[i].close_tokens : 0);
+  }
+  return static_cast<int32_t>(kept);
 }
 
 SessionWindow SessionWindow::Without(size_t drop) const {
-  if (drop == 0) return *this;
   SessionWindow cut;
   cut.head_ = head_;
-  cut.tokens_ = head_;
-  const auto kept = SizeWithout(drop) - static_cast<int32_t>(head_.size());
-  cut.tokens_.insert(cut.tokens_.end(), tokens_.end() - kept, tokens_.end());
-  cut.turns_.assign(turns_.begin() + static_cast<std::ptrdiff_t>(drop), turns_.end());
+  cut.pins_ = pins_;
   cut.first_ = first_ + drop;
+  cut.spans_since_ = next();
+  cut.mark_ = mark_;
   cut.archived_tokens_ = archived_tokens_;
-  for (size_t i = 0; i < drop; ++i)
+  if (cut.first_ > 1) cut.tokens_ = head_;
+  const size_t pins = PinsBefore(cut.first_);
+  for (size_t i = 0; i < pins; ++i)
+    cut.Put(pins_[i]);
+  auto from = tokens_.end();
+  for (size_t i = turns_.size(); i-- > front_.size() + drop;)
+    from -= OwnTokens(i) + turns_[i].recall_tokens;
+  for (size_t i = front_.size() + drop; i < turns_.size(); ++i) {
+    Span turn = turns_[i];
+    // The tokens that close the turn before were already left out where this one stands first.
+    const int32_t left_out = turn.tokens - OwnTokens(i);
+    const bool closes_nothing = cut.turns_.empty() && cut.first_ > 1;
+    auto begin = from;
+    if (closes_nothing && left_out == 0) {
+      begin += turn.close_tokens;
+      cut.left_out_.assign(from, begin);
+    } else if (left_out > 0) {
+      auto& kept = closes_nothing ? cut.left_out_ : cut.tokens_;
+      kept.insert(kept.end(), left_out_.begin(), left_out_.end());
+    }
+    const auto span = from + (turn.recall_at - left_out);
+    const auto end = from + OwnTokens(i) + turn.recall_tokens;
+    cut.tokens_.insert(cut.tokens_.end(), begin, span);
+    cut.tokens_.insert(cut.tokens_.end(), span + turn.recall_tokens, end);
+    turn.recall_tokens = 0;
+    cut.turns_.push_back(turn);
+    from = end;
+  }
+  for (size_t i = front_.size(); i < front_.size() + drop; ++i)
     cut.archived_tokens_ += static_cast<uint64_t>(turns_[i].tokens);
   return cut;
 }
@@ -64,39 +154,42 @@ SessionWindow SessionWindow::Without(size_t drop) const {
 // few tokens, so that what was prepared after one turn is still right after the next.
 size_t SessionWindow::UsualCut(const WindowLimits& limits) const {
   uint64_t line = archived_tokens_;
-  for (const Span& turn : turns_)
-    line += static_cast<uint64_t>(turn.tokens);
-  const auto kept_max =
-      static_cast<uint64_t>(std::max(0, limits.low_tokens() - static_cast<int32_t>(head_.size())));
+  for (size_t i = front_.size(); i < turns_.size(); ++i)
+    line += static_cast<uint64_t>(turns_[i].tokens);
+  const int32_t stays = static_cast<int32_t>(head_.size()) + pinned_tokens();
+  const auto kept_max = static_cast<uint64_t>(std::max(0, limits.low_tokens() - stays));
   const auto grid = static_cast<uint64_t>(std::max(1, limits.grid_tokens));
   const uint64_t wanted = line > kept_max ? line - kept_max : 0;
   const uint64_t cut = (wanted + grid - 1) / grid * grid;
   size_t drop = 0;
   // The last turn stays, however long: what is said next is mostly about it.
-  for (uint64_t before = archived_tokens_; before < cut && drop + 1 < turns_.size(); ++drop)
-    before += static_cast<uint64_t>(turns_[drop].tokens);
+  for (uint64_t before = archived_tokens_; before < cut && drop + 1 < turns(); ++drop)
+    before += static_cast<uint64_t>(turns_[front_.size() + drop].tokens);
   return drop;
 }
 
-Result<size_t> SessionWindow::PlanCut(int32_t suffix, int32_t answer_min,
-                                      const WindowLimits& limits) const {
+Result<std::optional<size_t>> SessionWindow::PlanCut(int32_t suffix, int32_t answer_min,
+                                                     const WindowLimits& limits) const {
   const auto fits = [&](size_t drop, int32_t mark) { return SizeWithout(drop) + suffix <= mark; };
   const int32_t most = limits.tokens - answer_min;
-  if (fits(0, std::min(most, limits.high_tokens()))) return size_t{0};
+  const int32_t high = std::min(most, limits.high_tokens());
+  if (size() + suffix <= high) return std::optional<size_t>();
   size_t drop = UsualCut(limits);
-  while (drop < turns_.size() && !fits(drop, std::min(most, limits.high_tokens())))
+  while (drop < turns() && !fits(drop, high))
     ++drop;
   // Dropping all does not help a message that is large by itself: keep what there is room for.
-  if (drop == turns_.size() && !fits(drop, limits.high_tokens())) {
+  if (drop == turns() && !fits(drop, limits.high_tokens())) {
     drop = UsualCut(limits);
-    while (drop < turns_.size() && !fits(drop, most))
+    while (drop < turns() && !fits(drop, most))
       ++drop;
   }
-  if (fits(drop, most)) return drop;
-  return Error(Code::kInvalid, "the prompt does not fit: " + std::to_string(head_.size()) +
-                                   " tokens of system prompt and " + std::to_string(suffix) +
-                                   " new ones are more than the window of " +
-                                   std::to_string(limits.tokens));
+  if (fits(drop, most)) return std::optional<size_t>(drop);
+  const std::string pinned =
+      pins_.empty() ? "" : ", " + std::to_string(pinned_tokens()) + " of pinned turns";
+  return Error(Code::kInvalid,
+               "the prompt does not fit: " + std::to_string(head_.size()) +
+                   " tokens of system prompt" + pinned + " and " + std::to_string(suffix) +
+                   " new ones are more than the window of " + std::to_string(limits.tokens));
 }
 
 }  // namespace tenuto

@@ -45,7 +45,7 @@ struct Line {
     turns.push_back(std::move(turn));
   }
   SessionWindow Window(size_t drop = 0) const {
-    return SessionWindow::FromLog(row, std::span(turns).subspan(drop));
+    return SessionWindow::FromLog({row, std::span(turns).subspan(drop), {}, 1, {}, ""});
   }
 };
 
@@ -83,13 +83,13 @@ TEST(SessionWindow, CutsOfCutsAndTheLogAgree) {
 
 TEST(SessionWindow, BelowTheHighWaterNothingIsCut) {
   const Line line({300, 300, 150});
-  EXPECT_EQ(line.Window().PlanCut(50, 1, Limits()).value(), 0u);
-  EXPECT_GT(line.Window().PlanCut(51, 1, Limits()).value(), 0u);
+  EXPECT_EQ(line.Window().PlanCut(50, 1, Limits()).value(), std::nullopt);
+  EXPECT_TRUE(line.Window().PlanCut(51, 1, Limits()).value());
 }
 
 TEST(SessionWindow, ACutGoesDownToTheLowWaterOnTheGrid) {
   const Line line(std::vector<int32_t>(16, 50));
-  const size_t drop = line.Window().PlanCut(20, 1, Limits()).value();
+  const size_t drop = line.Window().PlanCut(20, 1, Limits())->value();
   // 800 tokens of which at most 540 stay beside the head: the multiple of 50 at or above 260.
   EXPECT_EQ(drop, 6u);
   EXPECT_LE(line.Window().SizeWithout(drop), Limits().low_tokens());
@@ -125,8 +125,8 @@ TEST(SessionWindow, AMessageThatFillsTheWindowByItselfKeepsWhatThereIsRoomFor) {
 }
 
 TEST(SessionWindow, AnEmptySessionOnlyAsksWhetherTheMessageFits) {
-  EXPECT_EQ(SessionWindow().PlanCut(999, 1, Limits()).value(), 0u);
-  EXPECT_EQ(SessionWindow().PlanCut(1000, 0, Limits()).value(), 0u);
+  EXPECT_EQ(SessionWindow().PlanCut(999, 1, Limits()).value(), std::nullopt);
+  EXPECT_EQ(SessionWindow().PlanCut(1000, 0, Limits()).value(), std::nullopt);
   EXPECT_FALSE(SessionWindow().PlanCut(1000, 1, Limits()).ok());
 }
 

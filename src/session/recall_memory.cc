@@ -1,0 +1,270 @@
+#include "session/recall_memory.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+#include <utility>
+
+namespace tenuto {
+namespace {
+
+constexpr size_t kHitsRead = 12;          // best hits whose text is looked at
+constexpr size_t kIndexPageTurns = 1024;  // read from the log at once
+constexpr uint32_t kQuoteWordsMax = 200;  // of what the user said in one turn
+constexpr uint32_t kQuoteWordsMin = 24;
+constexpr uint32_t kOtherSideShare = 3;  // of these for the side that was not asked for
+constexpr int64_t kMsPerS = 1000;
+
+Moment MomentOf(int64_t unix_ms) {
+  return {unix_ms / kMsPerS, 0};
+}
+
+Result<ArchivedText> TextOf(const ItemsRow& row) {
+  return ArchivedTextOf(row.items_json, row.created_unix_ms);
+}
+
+void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const ArchivedText& text,
+             const RecallRecord& record) {
+  std::vector<uint32_t> recalled;
+  for (const RecallQuote& quote : record.quotes)
+    recalled.push_back(static_cast<uint32_t>(quote.line));
+  index.Add(analyser, {.turn = static_cast<uint32_t>(row.line),
+                       .time = MomentOf(text.unix_ms),
+                       .user = text.user,
+                       .answer = text.answer,
+                       .tool = text.tool,
+                       .name = text.name,
+                       .recalled = recalled});
+}
+
+// Reads the turns of hits, cuts them to size and puts them together.
+class Quoter {
+ public:
+  Quoter(TokenLog& log, const TokenizeText& tokenize, const RecallQuestion& question,
+         const Ranking& ranking)
+      : log_(log), tokenize_(tokenize), question_(question) {
+    // Words for what was asked for, fewer for the other side; a tight budget quotes less of each.
+    const auto words = std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
+                                  kQuoteWordsMin, kQuoteWordsMax);
+    user_words_ = ranking.cues.asks_assistant ? words / kOtherSideShare : words;
+    answer_words_ = ranking.cues.asks_assistant ? words : words / kOtherSideShare;
+  }
+
+  // nullptr: deleted, or not to be read.
+  const QuotedTurn* Read(uint32_t line, std::span<const std::string> terms) {
+    if (const auto known = turns_.find(line); known != turns_.end()) return &known->second;
+    const auto rows = log_.ReadItems(question_.row.id, question_.row.head, line, 1);
+    if (!rows.ok() || rows->empty() || rows->front().deleted || rows->front().line != line)
+      return nullptr;
+    auto text = TextOf(rows->front());
+    if (!text.ok()) return nullptr;
+    QuotedTurn turn;
+    turn.quote = {rows->front().id, line, ChooseExcerpt(text->user, terms, user_words_),
+                  ChooseExcerpt(text->answer, terms, answer_words_)};
+    turn.text = std::move(*text);
+    return &turns_.emplace(line, std::move(turn)).first->second;
+  }
+
+  int32_t Tokens(const std::string& text) const {
+    const auto tokens = tokenize_(text, false, false);
+    return tokens.ok() ? static_cast<int32_t>(tokens->size()) : question_.tokens_max + 1;
+  }
+
+  // In the order of time, in a frame whose mark neither these nor the message hold.
+  void Compose(const std::set<uint32_t>& lines, RecallChoice& choice) const {
+    std::vector<QuotedTurn> turns;
+    std::vector<std::string_view> texts = {question_.message};
+    choice.quotes.clear();
+    choice.span.lines.clear();
+    for (const uint32_t line : lines) {
+      const QuotedTurn& turn = turns_.at(line);
+      turns.push_back(turn);
+      texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.name});
+      choice.quotes.push_back(turn.quote);
+      choice.span.lines.push_back(line);
+    }
+    choice.mark = ChooseMark(question_.mark, question_.entropy, texts);
+    const std::string text = SpanText(choice.mark, turns);
+    choice.digest = SpanDigest(text);
+    choice.span.tokens.clear();
+    auto tokens = tokenize_(text, false, false);
+    if (tokens.ok()) choice.span.tokens = std::move(*tokens);
+  }
+
+ private:
+  TokenLog& log_;
+  const TokenizeText& tokenize_;
+  const RecallQuestion& question_;
+  uint32_t user_words_ = 0;
+  uint32_t answer_words_ = 0;
+  std::map<uint32_t, QuotedTurn> turns_;
+};
+
+// The gate counted tokens turn by turn; what counts is the whole. The worst hits go, with what came
+// along for them, until it fits: an old fact is never left without the newest.
+void FitBudget(Quoter& quoter, const Ranking& ranking, GateResult& result,
+               const RecallQuestion& question, RecallChoice& choice) {
+  std::vector<size_t> bases;  // verdicts that stand for themselves, best first
+  for (size_t i = 0; i < result.verdicts.size(); ++i) {
+    const RecallVerdict& verdict = result.verdicts[i];
+    if (verdict.injected && verdict.why != RecallWhy::kCorrection) bases.push_back(i);
+  }
+  const auto lines_of = [&] {
+    std::set<uint32_t> lines;
+    for (const size_t base : bases) {
+      const RecallHit& hit = ranking.hits[base];
+      lines.insert(hit.turn);
+      for (const uint32_t with : hit.with)
+        if (quoter.Read(with, hit.terms) != nullptr) lines.insert(with);
+    }
+    return lines;
+  };
+  std::set<uint32_t> lines = lines_of();
+  quoter.Compose(lines, choice);
+  while (!bases.empty() && static_cast<int32_t>(choice.span.tokens.size()) > question.tokens_max) {
+    result.verdicts[bases.back()].why = RecallWhy::kOverBudget;
+    bases.pop_back();
+    lines = lines_of();
+    quoter.Compose(lines, choice);
+  }
+  for (RecallVerdict& verdict : result.verdicts)
+    verdict.injected = lines.contains(verdict.hit.turn);
+  if (lines.empty()) choice.mark = question.mark;
+}
+
+}  // namespace
+
+RecallMemory::RecallMemory(TokenLog& log, IndexCache& indexes, TokenizeText tokenize,
+                           const RecallSettings& settings)
+    : log_(log), indexes_(indexes), tokenize_(std::move(tokenize)), settings_(settings) {}
+
+// Turns that the index does not have yet. An index of another line, as after a branch, is built
+// anew.
+Result<uint64_t> RecallMemory::BringUp(IndexedSession& entry, Analyser& analyser,
+                                       const SessionRow& row) {
+  if (entry.lines == row.turns && entry.last_turn == row.head) return uint64_t{0};
+  if (entry.lines > 0) {
+    TENUTO_ASSIGN(const auto last, log_.ReadItems(row.id, row.head, entry.lines, 1));
+    if (last.empty() || last.front().id != entry.last_turn) entry.Clear();
+  }
+  uint64_t added = 0;
+  while (entry.lines < row.turns) {
+    TENUTO_ASSIGN(const auto rows,
+                  log_.ReadItems(row.id, row.head, entry.lines + 1, kIndexPageTurns));
+    if (rows.empty()) break;
+    for (const ItemsRow& turn : rows) {
+      if (!turn.deleted) {
+        TENUTO_ASSIGN(const ArchivedText text, TextOf(turn));
+        TENUTO_ASSIGN(const RecallRecord record, RecordFromJson(turn.recall_json));
+        AddTurn(entry.index, analyser, turn, text, record);
+      }
+      entry.lines = turn.line;
+      entry.last_turn = turn.id;
+      ++added;
+    }
+  }
+  return added;
+}
+
+Status RecallMemory::CatchUp(const SessionRow& row, const Digest256& owner) {
+  const auto entry = indexes_.Get(row.id, owner);
+  const auto tools = indexes_.Tools();
+  {
+    const MutexLock lock(entry->mutex);
+    TENUTO_TRY(BringUp(*entry, tools->analyser, row));
+  }
+  indexes_.Used(*entry);
+  indexes_.WriteDue();
+  return Ok();
+}
+
+Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, size_t hits_max) {
+  const auto entry = indexes_.Get(question.row.id, question.owner);
+  const auto tools = indexes_.Tools();
+  Ranked ranked;
+  {
+    const MutexLock lock(entry->mutex);
+    TENUTO_ASSIGN(ranked.indexed_now, BringUp(*entry, tools->analyser, question.row));
+    ArchivedText last;
+    TENUTO_ASSIGN(const auto rows,
+                  log_.ReadItems(question.row.id, question.row.head, question.row.turns, 1));
+    if (!rows.empty() && !rows.front().deleted) {
+      TENUTO_ASSIGN(last, TextOf(rows.front()));
+    }
+    const Query query = BuildQuery(tools->analyser, entry->index,
+                                   {.text = question.message,
+                                    .time = MomentOf(question.now_unix_ms),
+                                    .last_user = last.user,
+                                    .last_answer = last.answer});
+    ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, hits_max);
+  }
+  indexes_.Used(*entry);
+  return ranked;
+}
+
+Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
+  RecallChoice choice;
+  choice.mark = question.mark;
+  choice.outcome.decision = "empty";
+  if (question.scope.candidates.empty()) return choice;
+  TENUTO_ASSIGN(Ranked ranked, Rank(question, kHitsRead));
+  choice.outcome.indexed_now = ranked.indexed_now;
+  Ranking& ranking = ranked.ranking;
+  Quoter quoter(log_, tokenize_, question, ranking);
+  std::erase_if(ranking.hits,
+                [&](const RecallHit& hit) { return quoter.Read(hit.turn, hit.terms) == nullptr; });
+  if (ranking.hits.empty()) return choice;
+  for (RecallHit& hit : ranking.hits)
+    hit.tokens = static_cast<uint32_t>(quoter.Tokens(QuoteText(*quoter.Read(hit.turn, hit.terms))));
+
+  GateSettings gate;
+  gate.hits_max = settings_.hits_max;
+  gate.force = question.forced;
+  const auto best = std::span(quoter.Read(ranking.hits[0].turn, ranking.hits[0].terms), 1);
+  const int32_t frame = quoter.Tokens(SpanText(std::string(8, '0'), best)) -
+                        static_cast<int32_t>(ranking.hits[0].tokens);
+  gate.tokens_max = static_cast<uint32_t>(std::max(0, question.tokens_max - frame));
+  GateResult result = ApplyGate(ranking, gate);
+  FitBudget(quoter, ranking, result, question, choice);
+  for (const RecallVerdict& verdict : result.verdicts) {
+    const QuotedTurn* turn = quoter.Read(verdict.hit.turn, verdict.hit.terms);
+    if (turn == nullptr) continue;
+    choice.budget_short |= verdict.why == RecallWhy::kOverBudget;
+    if (choice.outcome.candidates.size() < kRecallCandidatesMax)
+      choice.outcome.candidates.push_back({turn->quote.turn, verdict.hit.score, verdict.hit.terms,
+                                           verdict.injected,
+                                           std::string(RecallWhyName(verdict.why))});
+  }
+  choice.outcome.decision = choice.span.tokens.empty() ? "gated" : "injected";
+  choice.outcome.tokens = static_cast<int32_t>(choice.span.tokens.size());
+  return choice;
+}
+
+Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256& owner,
+                                          const std::string& query, int64_t now_unix_ms,
+                                          size_t limit) {
+  MemoryAnswer answer;
+  answer.decision = "empty";
+  RecallQuestion question;
+  question.row = row;
+  question.owner = owner;
+  question.message = query;
+  question.now_unix_ms = now_unix_ms;
+  question.scope.candidates = {{1, static_cast<uint32_t>(row.turns) + 1}};
+  TENUTO_ASSIGN(const Ranked ranked, Rank(question, limit));
+  const GateResult gate = ApplyGate(ranked.ranking, {});
+  for (const RecallHit& hit : ranked.ranking.hits) {
+    TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, hit.turn, 1));
+    if (rows.empty() || rows.front().deleted) continue;
+    TENUTO_ASSIGN(const ArchivedText text, TextOf(rows.front()));
+    MemoryHit found{row.key,   rows.front().id, text.client_id,      hit.score,
+                    hit.terms, text.unix_ms,    "user: " + text.user};
+    if (!text.answer.empty()) found.text += "\nassistant: " + text.answer;
+    answer.hits.push_back(std::move(found));
+  }
+  if (!answer.hits.empty())
+    answer.decision = gate.decision == RecallDecision::kInjected ? "injected" : "gated";
+  return answer;
+}
+
+}  // namespace tenuto

@@ -1,0 +1,81 @@
+// What a session remembers beyond its window: the index of its turns, kept up with the log, and the
+// choice of what is quoted for a message. Blocking; used on the pool, thread-safe. Nothing here is
+// the truth: an index that is missing, damaged or behind is brought up from the log first, so the
+// result never depends on how far indexing had come (INV-1, INV-8).
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/result.h"
+#include "chat/suffix.h"
+#include "recall/gate.h"
+#include "session/index_cache.h"
+#include "session/quote.h"
+#include "session/recall_types.h"
+#include "tokenlog/log.h"
+
+namespace tenuto {
+
+struct RecallSettings {
+  double share_max = 0.15;              // of the window, all spans in it together
+  int32_t tokens_max = 512;             // of one span
+  uint32_t hits_max = 5;                // turns of one span, those that correct others aside
+  RecallMode mode = RecallMode::kAuto;  // of requests that do not say
+};
+
+// A message about to be answered.
+struct RecallQuestion {
+  SessionRow row;
+  Digest256 owner;
+  RecallScope scope;
+  std::string message;
+  int64_t now_unix_ms = 0;
+  bool forced = false;
+  int32_t tokens_max = 0;  // of the span, frame included
+  std::string mark;        // of the session's frames so far
+  std::string entropy;     // for a new one
+};
+
+struct RecallChoice {
+  RecallOutcome outcome;
+  std::vector<RecallQuote> quotes;
+  std::string mark;
+  std::string digest;
+  RecallSpan span;  // `at` is not set
+  // The gate let more through than the budget held.
+  bool budget_short = false;
+};
+
+class RecallMemory {
+ public:
+  // All outlive it.
+  RecallMemory(TokenLog& log, IndexCache& indexes, TokenizeText tokenize,
+               const RecallSettings& settings);
+
+  // Errors are those of the log.
+  Result<RecallChoice> Choose(const RecallQuestion& question);
+  // Off the response path: the index takes in what was committed since.
+  Status CatchUp(const SessionRow& row, const Digest256& owner);
+  // Of the whole line, the window included.
+  Result<MemoryAnswer> Search(const SessionRow& row, const Digest256& owner,
+                              const std::string& query, int64_t now_unix_ms, size_t limit);
+
+ private:
+  // What is locked while an index is used: brings it up, ranks.
+  struct Ranked {
+    Ranking ranking;
+    uint64_t indexed_now = 0;
+  };
+  Result<Ranked> Rank(const RecallQuestion& question, size_t hits_max);
+  Result<uint64_t> BringUp(IndexedSession& entry, Analyser& analyser, const SessionRow& row)
+      TENUTO_REQUIRES(entry.mutex);
+
+  TokenLog& log_;
+  IndexCache& indexes_;
+  TokenizeText tokenize_;
+  RecallSettings settings_;
+};
+
+}  // namespace tenuto
