@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "session/items.h"
+#include "session/recall_record.h"
 
 namespace tenuto {
 namespace {
@@ -129,6 +130,8 @@ class Planner {
   void Place(TurnCommit& commit, bool first) {
     TurnRow& turn = commit.turn;
     const auto size = static_cast<int32_t>(turn.prompt.size() + turn.answer.size());
+    // What was quoted so far goes, with or without a cut: these turns were never answered with it.
+    if (window_.recall_tokens() > 0 || window_.spans_since() > 1) turn.recall_json = SpansGone();
     const auto drop = window_.PlanCut(size, 0, limits_);
     if (!drop.ok()) {
       window_ = window_.Without(window_.turns());
@@ -138,6 +141,13 @@ class Planner {
     turn.window_first = window_.first();
     if (first) window_.SetHead(commit.head_tokens);
     window_.Append(turn.prompt, turn.answer, turn.close_tokens);
+  }
+
+  std::string SpansGone() const {
+    RecallRecord record;
+    record.spans_since = window_.next();
+    record.mark = window_.mark();
+    return RecordToJson(record);
   }
 
   int64_t TimeOf(size_t item) {

@@ -13,10 +13,8 @@ namespace tenuto {
 
 namespace {
 
-// What stays in every window must leave room for a conversation.
 Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits) {
-  constexpr double kHeadShareMax = 0.4;
-  const auto most = static_cast<size_t>(kHeadShareMax * limits.tokens);
+  const auto most = static_cast<size_t>(limits.stays_tokens());
   if (head.size() <= most) return Ok();
   return Error(Code::kInvalid, "the system prompt has " + std::to_string(head.size()) +
                                    " tokens; at most " + std::to_string(most) +
@@ -105,21 +103,24 @@ void SessionManager::StartPreparing(const TurnPtr& turn) {
   turn->phase = TurnPhase::kPreparing;
   const SessionPtr session = turn->session;
   const bool load = session != nullptr && !session->loaded;
+  const bool marks = session != nullptr && std::exchange(session->marks_stale, false);
   const auto row = session != nullptr ? session->row : std::nullopt;
-  context_.pool.Post([this, turn, load, row] {
+  context_.pool.Post([this, turn, load, marks, row] {
     if (!turn->request.idempotency_key.empty()) turn->request_digest = RequestDigest(turn->request);
     auto prepared = std::make_shared<Result<Prepared>>(
-        Prepare(context_, PrepareInput{turn->request, load, row, turn->request_digest}));
+        Prepare(context_, PrepareInput{turn->request, load, marks, row, turn->request_digest}));
     context_.core.Post([this, turn, prepared] { PreparedOn(turn, std::move(*prepared)); });
   });
 }
 
 void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) {
   if (!prepared.ok()) {
+    if (turn->session) turn->session->marks_stale = true;  // perhaps they were read in vain
     Finish(turn, std::move(prepared).error());
     return;
   }
   if (prepared->loaded) AdoptLoaded(*turn->session, std::move(*prepared->loaded));
+  if (prepared->marks) AdoptMarks(*turn->session, std::move(*prepared->marks));
   if (prepared->replay) {
     Finish(turn, std::move(*prepared->replay));
     return;
@@ -162,6 +163,7 @@ void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
   session.loaded = true;
   session.row = std::move(loaded.row);
   session.window = std::move(loaded.window);
+  AdoptMarks(session, std::move(loaded.marks));
   session.chain = std::move(loaded.build.chain);
   if (session.chain.pieces.empty())
     session.chain.end_digest = ChainStart(session.owner, context_.engine.info().fingerprint);
@@ -169,6 +171,11 @@ void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
   session.lost = std::move(loaded.build.reasons);
   session.file =
       session.chain.pieces.empty() ? PayloadFileId{} : session.chain.pieces.back().location.file;
+}
+
+void SessionManager::AdoptMarks(Session& session, SessionMarks marks) {
+  session.window.SetPins(std::exchange(marks.pins, {}));
+  session.marks = std::move(marks);
 }
 
 void SessionManager::ReleaseLease(const SessionPtr& session) {

@@ -22,8 +22,6 @@
 
 namespace tenuto {
 
-struct LoadedSession;
-struct Prepared;
 struct RestoreResult;
 
 // What the scheduler wants to hear. All on the core runner, never from within a call it made.
@@ -100,6 +98,7 @@ class SessionManager {
   void PreparedOn(const TurnPtr& turn, Result<Prepared> prepared);
   Status Plan(const TurnPtr& turn, Prepared prepared);
   void AdoptLoaded(Session& session, LoadedSession loaded);
+  void AdoptMarks(Session& session, SessionMarks marks);
   void ReleaseLease(const SessionPtr& session);
   void Finish(const TurnPtr& turn, Result<TurnOutcome> outcome);
   void ForgetIdleSessions();
@@ -107,6 +106,12 @@ class SessionManager {
   void OverlayLive(SessionInfo& info) const;
   void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                     std::function<void(Result<ImportOutcome>)> done);
+  void EraseTurn(const SessionPtr& session, const SessionRow& row, const TurnDeletion& deletion,
+                 std::vector<int64_t> piece_rows,
+                 const std::function<void(Result<TurnDeletion>)>& done);
+  void ForgetIndex(int64_t session_id);
+  void RemoveIndex(int64_t session_id);
+  static Error InUse(const SessionKey& key);
   void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
                  const std::function<void(Status)>& done);
 

@@ -67,11 +67,6 @@ Result<TurnPage> OldestFirst(TokenLog& log, const SessionRow& row, const TurnPag
   return page;
 }
 
-Error InUse(const SessionKey& key) {
-  return {Code::kConflict,
-          "session " + key.Short() + " has a turn in progress; try again after it"};
-}
-
 }  // namespace
 
 void SessionManager::OverlayLive(SessionInfo& info) const {
@@ -131,6 +126,11 @@ void SessionManager::GetTurns(const SessionKey& key, TurnPageRequest page,
   });
 }
 
+Error SessionManager::InUse(const SessionKey& key) {
+  return {Code::kConflict,
+          "session " + key.Short() + " has a turn in progress; try again after it"};
+}
+
 void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items,
                             std::function<void(Result<ImportOutcome>)> done) {
   const SessionPtr session = FindOrAddSession(key);
@@ -186,12 +186,27 @@ void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> d
   const auto erase = [this, session, done = std::move(done)] {
     residency_.Evict(session->resident);
     residency_.Evict(session->spare);
-    context_.writer.DeleteSession(session->key,
-                                  [this, session, done](Result<std::vector<PayloadFileId>> files) {
-                                    DeletedOn(session, std::move(files), done);
-                                  });
+    context_.pool.Post([this, session, done] {
+      const auto row = context_.log.FindSession(session->key);
+      const int64_t id = row.ok() ? row->id : 0;
+      context_.core.Post([this, session, id, done] {
+        context_.writer.DeleteSession(
+            session->key, [this, session, id, done](Result<std::vector<PayloadFileId>> files) {
+              if (files.ok()) RemoveIndex(id);
+              DeletedOn(session, std::move(files), done);
+            });
+      });
+    });
   };
   WhenQuiet(session, erase);
+}
+
+void SessionManager::RemoveIndex(int64_t session_id) {
+  if (context_.indexes == nullptr || session_id == 0) return;
+  context_.pool.Post([this, session_id] {
+    if (const Status status = context_.indexes->Remove(session_id); !status)
+      Log(LogLevel::kWarn, "recall.index_not_removed", {{"detail", status.error().message()}});
+  });
 }
 
 // Runs `task` when no KV of the session is being stored or computed ahead.

@@ -150,6 +150,7 @@ TEST_F(Recall, ACutTakesTheQuotesAwayAndTheyCanComeBack) {
 TEST_F(Recall, DoesNotDependOnLoad) {
   const auto tell = [this](const HowBusy& how) {
     stack.reset();
+    TestStack::last_seed = 0;
     disk = std::make_unique<TestDisk>();
     outcomes.clear();
     busy = how;
@@ -262,6 +263,148 @@ TEST_F(Recall, AUserWhoTypesTheFrameGetsAnotherMark) {
   ASSERT_EQ(typed.recall.decision, "injected");
   const std::string own = PromptText(typed.turn);
   EXPECT_EQ(own.find("[memory " + mark, at), std::string::npos);
+}
+
+class Marks : public Recall {
+ protected:
+  Result<TurnState> Change(const TurnId& turn, TurnChange change) {
+    std::optional<Result<TurnState>> result;
+    stack->OnCore([&] {
+      stack->manager.ChangeTurn(ParseSessionKey("a").value(), turn, std::move(change),
+                                [&](Result<TurnState> state) { result = std::move(state); });
+    });
+    return *result;
+  }
+  Result<TurnDeletion> Delete(const TurnId& turn) {
+    std::optional<Result<TurnDeletion>> result;
+    stack->OnCore([&] {
+      stack->manager.DeleteTurn(ParseSessionKey("a").value(), turn,
+                                [&](Result<TurnDeletion> gone) { result = std::move(gone); });
+    });
+    EXPECT_TRUE(stack->manager.CheckIdle());
+    return *result;
+  }
+  static TurnChange Pinned(bool pinned) {
+    TurnChange change;
+    change.pinned = pinned;
+    return change;
+  }
+  TurnId FirstOf(const std::string& session) {
+    const SessionRow row = disk->log.FindSession(ParseSessionKey(session).value()).value();
+    return disk->log.ReadItems(row.id, row.head, 1, 1).value().front().id;
+  }
+  void FillUntilCut() {
+    for (int i = 0; i < 200; ++i)
+      if (Ask(Filler(i)).trimmed_turns > 0) return;
+    FAIL() << "never cut";
+  }
+};
+
+TEST_F(Marks, ATurnThatIsNotToBeRecalledStaysAway) {
+  FillPastFact();
+  TurnChange change;
+  change.recall = false;
+  ASSERT_TRUE(Change(fact, change).ok());
+  EXPECT_NE(PromptText(Ask(kQuestion).turn).find(kQuestion), std::string::npos);
+  EXPECT_EQ(PromptText(outcomes.back().turn).find(kFact), std::string::npos);
+  change.recall = true;
+  ASSERT_TRUE(Change(fact, change).ok());
+  EXPECT_EQ(Ask(kQuestion).recall.decision, "injected");
+}
+
+TEST_F(Marks, APinnedTurnStaysThroughCutsAndRestarts) {
+  fact = Ask(kFact).turn;
+  const TurnId second = Ask("The spare key is under the blue pot.").turn;
+  ASSERT_TRUE(Change(second, Pinned(true)).ok());
+  ASSERT_TRUE(Change(fact, Pinned(true)).ok());
+  FillUntilCut();
+  for (int round = 0; round < 3; ++round) {
+    const TurnOutcome turn = Ask("ok");
+    const std::string prompt = PromptText(turn.turn);
+    EXPECT_LT(prompt.find(kFact), prompt.find("under the blue pot")) << prompt;
+    EXPECT_NE(prompt.find("under the blue pot"), std::string::npos);
+    Start();
+    const TurnOutcome next = Ask("thanks");
+    EXPECT_EQ(next.restored, turn.window_tokens - 1);
+    FillUntilCut();
+  }
+  ASSERT_TRUE(Change(fact, Pinned(false)).ok());
+  FillUntilCut();
+  EXPECT_EQ(PromptText(outcomes.back().turn).find(kFact), std::string::npos);
+  EXPECT_NE(PromptText(outcomes.back().turn).find("under the blue pot"), std::string::npos);
+}
+
+TEST_F(Marks, PinsLeaveRoomForAConversation) {
+  std::vector<TurnId> turns;
+  Status refused = Ok();
+  for (int i = 0; i < 30 && refused; ++i) {
+    turns.push_back(Ask(std::string(200, 'a') + Filler(i)).turn);
+    if (const auto state = Change(turns.back(), Pinned(true)); !state.ok())
+      refused = Status(state.error());
+  }
+  ASSERT_FALSE(refused);
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+  EXPECT_EQ(refused.error().field(), "pinned");
+  EXPECT_NE(refused.error().message().find("at most 1600"), std::string::npos)
+      << refused.error().message();
+}
+
+TEST_F(Marks, ASupersededTurnBringsTheNewerOne) {
+  FillPastFact();
+  const TurnId newer = Ask("Correction: she goes by Pancake these days.").turn;
+  for (int i = 0; i < 30; ++i)
+    Ask(Filler(i + 100));
+  TurnChange change;
+  change.superseded_by = newer;
+  ASSERT_TRUE(Change(fact, change).ok());
+  const std::string prompt = PromptText(Ask(kQuestion).turn);
+  EXPECT_NE(prompt.find(kFact), std::string::npos);
+  EXPECT_NE(prompt.find("Pancake"), std::string::npos);
+}
+
+TEST_F(Marks, UnknownTurnsAreNotFound) {
+  Ask(kFact);
+  EXPECT_EQ(Change({"nothing"}, Pinned(true)).error().code(), Code::kNotFound);
+  TurnChange change;
+  change.superseded_by = TurnId{"nothing"};
+  EXPECT_EQ(Change(outcomes.back().turn, change).error().code(), Code::kNotFound);
+  change.superseded_by = outcomes.back().turn;
+  EXPECT_EQ(Change(outcomes.back().turn, change).error().code(), Code::kInvalid);
+  EXPECT_EQ(Delete({"nothing"}).error().code(), Code::kNotFound);
+}
+
+TEST_F(Marks, ADeletedTurnIsInNoPromptAnyMore) {
+  FillPastFact();
+  const TurnOutcome asked = Ask(kQuestion);
+  ASSERT_EQ(asked.recall.decision, "injected");
+  const auto deleted = Delete(fact);
+  ASSERT_TRUE(deleted.ok()) << deleted.error().message();
+  ASSERT_EQ(deleted->used_by.size(), 1u);
+  EXPECT_EQ(deleted->used_by.front(), asked.turn);
+  for (const char* text : {"tell me more", kQuestion}) {
+    const TurnOutcome turn = Ask(text);
+    EXPECT_EQ(PromptText(turn.turn).find("Miso and she"), std::string::npos);
+    EXPECT_EQ(turn.restored + turn.reused, text == std::string(kQuestion) ? turn.reused : 0);
+  }
+  EXPECT_EQ(Delete(fact).error().code(), Code::kNotFound);
+}
+
+// In the window, at its front, at its end: the conversation goes on.
+TEST_F(Marks, AnyTurnOfTheWindowCanBeDeleted) {
+  Ask("be brief from now on");
+  Ask("first matter");
+  Ask("second matter");
+  const TurnId last = Ask("third matter").turn;
+  for (const TurnId& turn : {outcomes[0].turn, outcomes[2].turn, last}) {
+    ASSERT_TRUE(Delete(turn).ok());
+    const TurnOutcome next = Ask("go on");
+    const std::string prompt = PromptText(next.turn);
+    EXPECT_EQ(static_cast<size_t>(std::count(prompt.begin(), prompt.end(), '<')),
+              2 * static_cast<size_t>(next.window_turns) - 0)
+        << prompt;
+    Start();
+    EXPECT_EQ(Ask("and on").restored, next.window_tokens - 1);
+  }
 }
 
 }  // namespace

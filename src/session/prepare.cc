@@ -178,6 +178,24 @@ Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMess
   return tokens;
 }
 
+Result<SessionMarks> LoadMarks(TokenLog& log, const SessionRow& row) {
+  SessionMarks marks;
+  TENUTO_ASSIGN(const auto rows, log.ReadTurnMarks(row.id));
+  for (const TurnMarks& turn : rows) {
+    if (turn.recall_off) marks.never_recalled.push_back(turn.line);
+    if (!turn.pinned) continue;
+    TENUTO_ASSIGN(PinnedTurn pinned, ReadPinned(log, row, {turn.line, turn.turn}));
+    if (!pinned.tokens.empty()) marks.pins.push_back(std::move(pinned));
+  }
+  for (const TurnMarks& turn : rows) {
+    if (turn.superseded_by.empty()) continue;
+    const auto newer = log.ReadWindow(row.id, turn.superseded_by);
+    if (!newer.ok() || newer->empty() || newer->back().deleted) continue;
+    marks.superseded[turn.line] = newer->back().window_first + newer->size() - 1;
+  }
+  return marks;
+}
+
 Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key) {
   LoadedSession loaded;
   auto row = context.log.FindSession(key);
@@ -192,6 +210,7 @@ Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKe
                                       "model, or use another session_id")
         .At("session_id");
   TENUTO_ASSIGN(loaded.window, ReadSessionWindow(context.log, TokenizerOf(context.engine), *row));
+  TENUTO_ASSIGN(loaded.marks, LoadMarks(context.log, *row));
   if (context.keeps_kv()) {
     // Without piece rows the session goes on: KV is derived (INV-1).
     if (const auto rows = context.log.ReadPieces(row->id); rows.ok())
@@ -207,6 +226,8 @@ Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& inpu
   if (input.load) {
     TENUTO_ASSIGN(prepared.loaded, LoadSession(context, *input.request.session));
     row = prepared.loaded->row;
+  } else if (input.load_marks && row) {
+    TENUTO_ASSIGN(prepared.marks, LoadMarks(context.log, *row));
   }
   if (row) {
     TENUTO_ASSIGN(prepared.replay, FindReplay(context, input, *row));

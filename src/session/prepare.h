@@ -2,6 +2,7 @@
 // prompt's tokens. Blocking; runs on the pool, touches no core state.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -16,10 +17,21 @@
 
 namespace tenuto {
 
+// What clients have said about turns of a session.
+struct SessionMarks {
+  std::vector<PinnedTurn> pins;             // by line
+  std::vector<uint64_t> never_recalled;     // lines, sorted
+  std::map<uint64_t, uint64_t> superseded;  // the line that holds instead, by line
+};
+
+// Blocking.
+Result<SessionMarks> LoadMarks(TokenLog& log, const SessionRow& row);
+
 // The session's part of the log.
 struct LoadedSession {
   std::optional<SessionRow> row;  // none: the log does not know it
   SessionWindow window;
+  SessionMarks marks;
   ChainBuild build;
 };
 
@@ -41,12 +53,14 @@ Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMess
 struct PrepareInput {
   const TurnRequest& request;
   bool load = false;              // the session is not in memory
+  bool load_marks = false;        // it is, and they changed
   std::optional<SessionRow> row;  // when it is
   std::string request_digest;
 };
 
 struct Prepared {
   std::optional<LoadedSession> loaded;
+  std::optional<SessionMarks> marks;
   std::optional<TurnOutcome> replay;  // the turn was acknowledged before
   TurnTokens tokens;
   std::string raw_prompt;  // text of a token prompt, for the log

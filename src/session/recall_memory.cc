@@ -48,6 +48,11 @@ class Quoter {
                                   kQuoteWordsMin, kQuoteWordsMax);
     user_words_ = ranking.cues.asks_assistant ? words / kOtherSideShare : words;
     answer_words_ = ranking.cues.asks_assistant ? words : words / kOtherSideShare;
+    // Of the log, so that the same log quotes in the same frames (INV-8), and random: whoever wrote
+    // a text that is quoted one day can't have known it.
+    if (const auto first = log.ReadItems(question.row.id, question.row.head, 1, 1);
+        first.ok() && !first->empty())
+      entropy_ = first->front().id.value;
   }
 
   // nullptr: deleted, or not to be read.
@@ -83,7 +88,7 @@ class Quoter {
       choice.quotes.push_back(turn.quote);
       choice.span.lines.push_back(line);
     }
-    choice.mark = ChooseMark(question_.mark, question_.entropy, texts);
+    choice.mark = ChooseMark(question_.mark, entropy_, texts);
     const std::string text = SpanText(choice.mark, turns);
     choice.digest = SpanDigest(text);
     choice.span.tokens.clear();
@@ -95,6 +100,7 @@ class Quoter {
   TokenLog& log_;
   const TokenizeText& tokenize_;
   const RecallQuestion& question_;
+  std::string entropy_;
   uint32_t user_words_ = 0;
   uint32_t answer_words_ = 0;
   std::map<uint32_t, QuotedTurn> turns_;
@@ -214,6 +220,9 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   std::erase_if(ranking.hits,
                 [&](const RecallHit& hit) { return quoter.Read(hit.turn, hit.terms) == nullptr; });
   if (ranking.hits.empty()) return choice;
+  for (RecallHit& hit : ranking.hits)
+    if (const auto newer = question.superseded.find(hit.turn); newer != question.superseded.end())
+      hit.with.push_back(static_cast<uint32_t>(newer->second));
   for (RecallHit& hit : ranking.hits)
     hit.tokens = static_cast<uint32_t>(quoter.Tokens(QuoteText(*quoter.Read(hit.turn, hit.terms))));
 

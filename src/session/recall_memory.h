@@ -5,6 +5,7 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -30,12 +31,12 @@ struct RecallQuestion {
   SessionRow row;
   Digest256 owner;
   RecallScope scope;
+  std::map<uint64_t, uint64_t> superseded;  // by line: the line that a client says holds instead
   std::string message;
   int64_t now_unix_ms = 0;
   bool forced = false;
   int32_t tokens_max = 0;  // of the span, frame included
   std::string mark;        // of the session's frames so far
-  std::string entropy;     // for a new one
 };
 
 struct RecallChoice {

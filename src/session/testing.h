@@ -50,11 +50,10 @@ struct TestStackOptions {
 // A minimal scheduler: what is ready is admitted at once, or waits for the next turn to end.
 class TestStack {
  public:
-  // Each process draws other turn ids, as real ones do.
-  static uint64_t NextSeed() {
-    static uint64_t seed = 0;
-    return ++seed;
-  }
+  // Each process draws other turn ids, as real ones do. A test that tells a story twice begins
+  // both with the same.
+  static uint64_t NextSeed() { return ++last_seed; }
+  static inline uint64_t last_seed = 0;
 
   explicit TestStack(TestDisk& disk, TestStackOptions options = {})
       : core(world.NewRunner("core")),

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "session/chain.h"
+#include "session/prepare.h"
 #include "session/recall_record.h"
 #include "session/residency.h"
 #include "session/turn_types.h"
@@ -35,8 +36,9 @@ struct Session {
   Resident spare;  // KV of spare_window, computed ahead of the next cut
   SessionWindow spare_window;
   RunId spare_run;
-  std::vector<uint64_t> never_recalled;  // numbers of turns that a client wants left alone, sorted
-  bool cut_noted = false;                // waits for idle time
+  SessionMarks marks;        // its pins are those of `window`
+  bool marks_stale = false;  // changed in the log
+  bool cut_noted = false;    // waits for idle time
   bool busy = false;
   bool settling = false;      // KV of a finished turn is being stored
   bool settle_again = false;  // another turn ended meanwhile

@@ -1,6 +1,5 @@
 // Between a turn's plan and its start: what of the session's archive is quoted in its prompt.
 #include <algorithm>
-#include <array>
 #include <memory>
 #include <utility>
 
@@ -79,15 +78,13 @@ void SessionManager::Recall(const TurnPtr& turn) {
   RecallQuestion question;
   question.row = *turn->session->row;
   question.owner = turn->session->owner;
-  question.scope = ScopeOf(window, turn->session->never_recalled);
+  question.scope = ScopeOf(window, turn->session->marks.never_recalled);
+  question.superseded = turn->session->marks.superseded;
   question.message = MessageOf(turn->request);
   question.now_unix_ms = turn->created_unix_ms;
   question.forced = mode == RecallMode::kForced;
   question.tokens_max = RecallRoom(*turn, window);
   question.mark = window.mark();
-  std::array<std::byte, 16> entropy;
-  context_.random.Fill(entropy);
-  question.entropy.assign(reinterpret_cast<const char*>(entropy.data()), entropy.size());
   if (question.scope.candidates.empty() && window.recall_tokens() == 0) {
     turn->outcome.recall.decision = "empty";
     Recalled(turn);
@@ -98,7 +95,7 @@ void SessionManager::Recall(const TurnPtr& turn) {
   if (window.recall_tokens() > 0) {
     const SessionWindow without = window.Without(0);
     stripped = question;
-    stripped->scope = ScopeOf(without, turn->session->never_recalled);
+    stripped->scope = ScopeOf(without, turn->session->marks.never_recalled);
     stripped->tokens_max = RecallRoom(*turn, without);
   }
   context_.pool.Post([this, turn, question = std::move(question), stripped = std::move(stripped)] {

@@ -30,7 +30,8 @@ SessionWindow SessionWindow::FromLog(const StoredWindow& stored) {
   window.archived_tokens_ = stored.row.tokens;
   for (const TurnRow& turn : stored.turns)
     window.archived_tokens_ -= turn.prompt.size() + turn.answer.size();
-  if (window.first_ > 1) window.tokens_ = window.head_;
+  window.headed_ = window.first_ > 1 || (!stored.turns.empty() && stored.turns.front().deleted);
+  if (window.headed_) window.tokens_ = window.head_;
   for (const PinnedTurn& pinned : stored.front)
     window.Put(pinned);
   for (size_t i = 0; i < stored.turns.size(); ++i) {
@@ -61,8 +62,8 @@ void SessionWindow::Append(std::span<const TokenId> prompt, std::span<const Toke
                     .recall_tokens = static_cast<int32_t>(span.tokens.size())});
   recall_tokens_ += turns_.back().recall_tokens;
   quoted_.insert(quoted_.end(), span.lines.begin(), span.lines.end());
-  // The first turn of a cut window has no turn before it to close.
-  const size_t begin = turns_.size() == 1 && first_ > 1 ? close : 0;
+  // Right behind the head there is no turn to close.
+  const size_t begin = headed_ && FirstFilled() + 1 == turns_.size() ? close : 0;
   if (begin > 0)
     left_out_.assign(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(begin));
   const auto put = [this](std::span<const TokenId> part) {
@@ -76,8 +77,14 @@ void SessionWindow::Append(std::span<const TokenId> prompt, std::span<const Toke
 
 int32_t SessionWindow::OwnTokens(size_t at) const {
   const Span& turn = turns_[at];
-  const bool closes_nothing = at == 0 && first_ > 1;
+  const bool closes_nothing = headed_ && at == FirstFilled();
   return turn.tokens - (closes_nothing ? turn.close_tokens : 0);
+}
+
+size_t SessionWindow::FirstFilled() const {
+  const auto filled =
+      std::ranges::find_if(turns_, [](const Span& turn) { return turn.tokens > 0; });
+  return static_cast<size_t>(filled - turns_.begin());
 }
 
 int32_t SessionWindow::turn_size(size_t i) const {
@@ -97,15 +104,18 @@ int32_t SessionWindow::pinned_tokens() const {
 }
 
 int32_t SessionWindow::SizeWithout(size_t drop) const {
-  auto kept = static_cast<int64_t>(head_.size());
-  if (drop == 0 && first_ == 1) kept = 0;  // the first turn's prompt begins with the head
+  // Else the first turn's prompt begins with the head.
+  bool behind_head = headed_ || first_ + drop > 1;
+  auto kept = static_cast<int64_t>(behind_head ? head_.size() : 0);
+  const auto add = [&](int64_t tokens, int64_t close_tokens) {
+    kept += tokens - (behind_head ? close_tokens : 0);
+    behind_head = behind_head && tokens == 0;
+  };
   const size_t pins = PinsBefore(first_ + drop);
   for (size_t i = 0; i < pins; ++i)
-    kept += static_cast<int64_t>(pins_[i].tokens.size()) - (i == 0 ? pins_[i].close_tokens : 0);
-  for (size_t i = front_.size() + drop; i < turns_.size(); ++i) {
-    const bool closes_nothing = pins == 0 && i == front_.size() + drop && first_ + drop > 1;
-    kept += turns_[i].tokens - (closes_nothing ? turns_[i].close_tokens : 0);
-  }
+    add(static_cast<int64_t>(pins_[i].tokens.size()), pins_[i].close_tokens);
+  for (size_t i = front_.size() + drop; i < turns_.size(); ++i)
+    add(turns_[i].tokens, turns_[i].close_tokens);
   return static_cast<int32_t>(kept);
 }
 
@@ -117,7 +127,8 @@ SessionWindow SessionWindow::Without(size_t drop) const {
   cut.spans_since_ = next();
   cut.mark_ = mark_;
   cut.archived_tokens_ = archived_tokens_;
-  if (cut.first_ > 1) cut.tokens_ = head_;
+  cut.headed_ = headed_ || cut.first_ > 1;
+  if (cut.headed_) cut.tokens_ = head_;
   const size_t pins = PinsBefore(cut.first_);
   for (size_t i = 0; i < pins; ++i)
     cut.Put(pins_[i]);
@@ -128,7 +139,7 @@ SessionWindow SessionWindow::Without(size_t drop) const {
     Span turn = turns_[i];
     // The tokens that close the turn before were already left out where this one stands first.
     const int32_t left_out = turn.tokens - OwnTokens(i);
-    const bool closes_nothing = cut.turns_.empty() && cut.first_ > 1;
+    const bool closes_nothing = cut.headed_ && cut.FirstFilled() == cut.turns_.size();
     auto begin = from;
     if (closes_nothing && left_out == 0) {
       begin += turn.close_tokens;

@@ -64,6 +64,8 @@ struct WindowLimits {
 
   int32_t high_tokens() const { return static_cast<int32_t>(high * tokens) - answer_tokens; }
   int32_t low_tokens() const { return static_cast<int32_t>(low * tokens); }
+  // The most that the head and all pinned turns may take: a conversation needs room.
+  int32_t stays_tokens() const { return static_cast<int32_t>(0.4 * tokens); }
 };
 
 // `prompt` with what is quoted in it.
@@ -136,6 +138,7 @@ class SessionWindow {
 
   // Tokens of turns_[at] in this window, without its recall span.
   int32_t OwnTokens(size_t at) const;
+  size_t FirstFilled() const;  // index into turns_ of the first that was not deleted
   void Put(const PinnedTurn& turn);
   size_t PinsBefore(uint64_t line) const;
 
@@ -146,6 +149,7 @@ class SessionWindow {
   std::vector<TokenId> left_out_;  // what the first of them would close, in a cut window
   std::vector<PinnedTurn> pins_;
   uint64_t first_ = 1;
+  bool headed_ = false;  // tokens_ begin with head_ by itself: the first turn is not here
   uint64_t spans_since_ = 1;
   uint64_t archived_tokens_ = 0;  // of the line, before first_
   int32_t recall_tokens_ = 0;
