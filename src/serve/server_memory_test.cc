@@ -15,7 +15,7 @@ class Memory : public testing::Test {
  protected:
   static TestServerOptions Options() {
     TestServerOptions options;
-    options.model.window = 1024;
+    options.model.window = 3072;
     options.model.answer_tokens_max = 8;
     return options;
   }
@@ -23,7 +23,7 @@ class Memory : public testing::Test {
   void SetUp() override {
     std::string items = Item("user", "The harbour code of Lisbon is 4711.") +
                         Item("assistant", "Noted.", R"(,"id":"m-1","time":"2024-05-03T12:30:00Z")");
-    for (int i = 0; i < 40; ++i) {
+    for (int i = 0; i < 80; ++i) {
       items += Item("user", "Tell me about number " + std::to_string(i) + " of the day.");
       items += Item("assistant", "It is odd or even, as numbers are: " + std::to_string(i) + ".");
     }
@@ -170,10 +170,9 @@ TEST_F(Memory, ATurnIsLeftAloneWhenAClientSaysSo) {
   EXPECT_EQ(changed.Json(),
             json::parse(R"({"object":"session.turn.state","session":"long","id":")" + fact_ +
                         R"(","pinned":false,"recall":false,"superseded_by":null})"));
-  const RawResponse asked = Ask("What is the harbour code of Lisbon?");
-  for (const json::value& candidate :
-       asked.Json().at("tenuto").at("recall").at("candidates").as_array())
-    EXPECT_NE(candidate.at("turn"), json::value(fact_)) << asked.body;
+  const json::value asked = Ask("What is the harbour code of Lisbon?").Json();
+  for (const json::value& candidate : asked.at("tenuto").at("recall").at("candidates").as_array())
+    EXPECT_NE(candidate.at("turn"), json::value(fact_));
 
   const std::string later(Turns().at(3).at("id").as_string());
   EXPECT_EQ(Send("PATCH", OfFact(), R"({"pinned":true,"superseded_by":")" + later + "\"}")
@@ -196,7 +195,8 @@ TEST_F(Memory, ADeletedTurnIsGone) {
                                         R"(","deleted":true,"used_by":[")" + turn + "\"]}"));
   EXPECT_EQ(Send("DELETE", OfFact()).status, 404);
   EXPECT_EQ(client_.Get("/v1/sessions/long/turns").body.find("4711"), std::string::npos);
-  for (const json::value& hit : Search("harbour code Lisbon 4711").Json().at("data").as_array())
+  const json::value found = Search("harbour code Lisbon 4711").Json();
+  for (const json::value& hit : found.at("data").as_array())
     EXPECT_NE(hit.at("turn"), json::value(fact_));
   const RawResponse explained = client_.Get(OfTurn(turn, "/explain"));
   EXPECT_EQ(explained.Json().at("same_prompt"), false) << explained.body;

@@ -19,6 +19,7 @@
 #include "payload/fake.h"
 #include "schedule/service.h"
 #include "serve/server.h"
+#include "session/index_cache.h"
 #include "session/manager.h"
 #include "tokenlog/memory/log.h"
 #include "tokenlog/writer.h"
@@ -66,9 +67,10 @@ class TestServer {
         engine_(executor_, EngineRunners{engine_runner_, core_}, SystemClock(), EmbeddedSettings{},
                 metrics),
         writer_(log, log_runner_, core_),
+        indexes_(nullptr, SystemClock(), metrics),
         sessions_(SessionContext{engine_, log, writer_, &payloads_, core_, pool_, SystemClock(),
                                  SystemRandom(), metrics, Sessions(options.model),
-                                 log.NextLeaseEpoch().value()}),
+                                 log.NextLeaseEpoch().value(), &indexes_}),
         service(options.service, sessions_, core_, metrics) {
     auto opened = HttpServer::Open(options.serve, service, metrics);
     EXPECT_TRUE(opened.ok()) << opened.error().message();
@@ -119,6 +121,7 @@ class TestServer {
   FakeExecutor executor_;
   EmbeddedEngine engine_;
   LogWriter writer_;
+  IndexCache indexes_;
   SessionManager sessions_;
 
  public:
