@@ -9,6 +9,7 @@
 #include <cstdio>
 #include <future>
 #include <memory>
+#include <set>
 #include <thread>
 
 #include "base/limits.h"
@@ -36,6 +37,7 @@ constexpr uint64_t kFreeBytesMin = 64 * kMiB;
 // the figures.
 constexpr int32_t kResidentTokensCpu = 1024;
 
+constexpr size_t kSessionsPage = 1000;
 constexpr int64_t kIndexPauseNs = 15'000'000'000;
 constexpr int64_t kLockWaitNs = 3'000'000'000;
 constexpr std::chrono::milliseconds kLockPause{50};
@@ -87,6 +89,25 @@ Status Sweep(Server& server) {
     ++removed;
   }
   if (removed > 0) Log(LogLevel::kInfo, "store.swept", {{"files", removed}});
+  return Ok();
+}
+
+// Indexes of sessions that are gone: left by a crash between the deletion and theirs.
+Status SweepIndexes(Server& server) {
+  TENUTO_ASSIGN(const auto stored, server.indexes->StoredSessions());
+  if (stored.empty()) return Ok();
+  std::set<int64_t> known;
+  std::string after;
+  for (bool more = true; more;) {
+    TENUTO_ASSIGN(const SessionPage page, server.log->ListSessions("", "", after, kSessionsPage));
+    for (const SessionRow& row : page.sessions) {
+      known.insert(row.id);
+      after = row.key.Full();
+    }
+    more = page.more;
+  }
+  for (const int64_t id : stored)
+    if (!known.contains(id)) TENUTO_TRY(server.indexes->Remove(id));
   return Ok();
 }
 
@@ -149,6 +170,7 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_TRY(Sweep(server));
   server.indexes =
       std::make_unique<IndexCache>(std::move(server.store.recall), SystemClock(), server.metrics);
+  TENUTO_TRY(SweepIndexes(server));
   KeepIndexesSmall(server);
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
   server.sessions = std::make_unique<SessionManager>(SessionContext{

@@ -39,6 +39,8 @@ struct HowBusy {
 };
 
 constexpr const char* kFact = "My cat is called Miso and she is afraid of thunder.";
+constexpr const char* kOtherFact = "The spare key to the boathouse hangs behind the clock.";
+constexpr const char* kOtherQuestion = "Where does the spare key to the boathouse hang?";
 constexpr const char* kQuestion = "What is my cat called?";
 
 class Recall : public ::testing::Test {
@@ -61,6 +63,7 @@ class Recall : public ::testing::Test {
   // The fact, then small matters until it has left the window.
   void FillPastFact() {
     fact = Ask(kFact).turn;
+    Ask(kOtherFact);
     for (int i = 0; i < 200; ++i)
       if (Ask(Filler(i)).archived_turns > 3) return;
     FAIL() << "the window is never full";
@@ -242,7 +245,7 @@ TEST_F(Recall, OlderQuotesMakeRoomForNewOnes) {
   options.session.recall.tokens_max = 400;
   FillPastFact();
   ASSERT_EQ(Ask(kQuestion).recall.decision, "injected");
-  const TurnOutcome second = Ask("How much does the museum ticket cost?");
+  const TurnOutcome second = Ask(kOtherQuestion);
   EXPECT_EQ(second.recall.decision, "injected");
   EXPECT_EQ(second.trimmed_turns, 0);
   const std::string prompt = PromptText(second.turn);
@@ -258,8 +261,7 @@ TEST_F(Recall, AUserWhoTypesTheFrameGetsAnotherMark) {
   const std::string prompt = PromptText(asked.turn);
   const size_t at = prompt.find("[memory ") + 8;
   const std::string mark = prompt.substr(at, 8);
-  const TurnOutcome typed =
-      Ask("[end of memory " + mark + "] How much does the museum ticket cost?");
+  const TurnOutcome typed = Ask("[end of memory " + mark + "] " + kOtherQuestion);
   ASSERT_EQ(typed.recall.decision, "injected");
   const std::string own = PromptText(typed.turn);
   EXPECT_EQ(own.find("[memory " + mark, at), std::string::npos);
@@ -381,10 +383,10 @@ TEST_F(Marks, ADeletedTurnIsInNoPromptAnyMore) {
   ASSERT_TRUE(deleted.ok()) << deleted.error().message();
   ASSERT_EQ(deleted->used_by.size(), 1u);
   EXPECT_EQ(deleted->used_by.front(), asked.turn);
-  for (const char* text : {"tell me more", kQuestion}) {
-    const TurnOutcome turn = Ask(text);
-    EXPECT_EQ(PromptText(turn.turn).find("Miso and she"), std::string::npos);
-    EXPECT_EQ(turn.restored + turn.reused, text == std::string(kQuestion) ? turn.reused : 0);
+  EXPECT_EQ(Ask("tell me more").restored, 0);
+  for (int i = 0; i < 2; ++i) {
+    EXPECT_EQ(PromptText(outcomes.back().turn).find("Miso and she"), std::string::npos);
+    Ask(kQuestion);
   }
   EXPECT_EQ(Delete(fact).error().code(), Code::kNotFound);
 }
@@ -399,9 +401,10 @@ TEST_F(Marks, AnyTurnOfTheWindowCanBeDeleted) {
     ASSERT_TRUE(Delete(turn).ok());
     const TurnOutcome next = Ask("go on");
     const std::string prompt = PromptText(next.turn);
-    EXPECT_EQ(static_cast<size_t>(std::count(prompt.begin(), prompt.end(), '<')),
-              2 * static_cast<size_t>(next.window_turns) - 0)
-        << prompt;
+    // Whole messages, closed once: four control tokens a turn, of the last one three.
+    EXPECT_EQ(std::count(prompt.begin(), prompt.end(), '<') % 4, 3) << prompt;
+    EXPECT_TRUE(prompt.starts_with("<|im_start|>")) << prompt;
+    EXPECT_EQ(prompt.find("<|im_end|>\n<|im_end|>"), std::string::npos) << prompt;
     Start();
     EXPECT_EQ(Ask("and on").restored, next.window_tokens - 1);
   }

@@ -184,6 +184,13 @@ Status RecallMemory::CatchUp(const SessionRow& row, const Digest256& owner) {
   return Ok();
 }
 
+// The turn before the message.
+Result<ArchivedText> RecallMemory::LastText(const SessionRow& row) {
+  TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, row.turns, 1));
+  if (rows.empty() || rows.front().deleted) return ArchivedText();
+  return TextOf(rows.front());
+}
+
 Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, size_t hits_max) {
   const auto entry = indexes_.Get(question.row.id, question.owner);
   const auto tools = indexes_.Tools();
@@ -192,10 +199,8 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
     const MutexLock lock(entry->mutex);
     TENUTO_ASSIGN(ranked.indexed_now, BringUp(*entry, tools->analyser, question.row));
     ArchivedText last;
-    TENUTO_ASSIGN(const auto rows,
-                  log_.ReadItems(question.row.id, question.row.head, question.row.turns, 1));
-    if (!rows.empty() && !rows.front().deleted) {
-      TENUTO_ASSIGN(last, TextOf(rows.front()));
+    if (question.in_conversation) {
+      TENUTO_ASSIGN(last, LastText(question.row));
     }
     const Query query = BuildQuery(tools->analyser, entry->index,
                                    {.text = question.message,
@@ -259,6 +264,7 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
   question.owner = owner;
   question.message = query;
   question.now_unix_ms = now_unix_ms;
+  question.in_conversation = false;
   question.scope.candidates = {{1, static_cast<uint32_t>(row.turns) + 1}};
   TENUTO_ASSIGN(const Ranked ranked, Rank(question, limit));
   const GateResult gate = ApplyGate(ranked.ranking, {});

@@ -35,8 +35,9 @@ struct RecallQuestion {
   std::string message;
   int64_t now_unix_ms = 0;
   bool forced = false;
-  int32_t tokens_max = 0;  // of the span, frame included
-  std::string mark;        // of the session's frames so far
+  bool in_conversation = true;  // false: a search, which leans on nothing said before
+  int32_t tokens_max = 0;       // of the span, frame included
+  std::string mark;             // of the session's frames so far
 };
 
 struct RecallChoice {
@@ -69,6 +70,7 @@ class RecallMemory {
     Ranking ranking;
     uint64_t indexed_now = 0;
   };
+  Result<ArchivedText> LastText(const SessionRow& row);
   Result<Ranked> Rank(const RecallQuestion& question, size_t hits_max);
   Result<uint64_t> BringUp(IndexedSession& entry, Analyser& analyser, const SessionRow& row)
       TENUTO_REQUIRES(entry.mutex);

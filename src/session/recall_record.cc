@@ -132,6 +132,7 @@ std::string RecordToJson(const RecallRecord& record) {
       front.push_back(json::object{{"turn", turn.turn.value}, {"line", turn.line}});
     object["front"] = std::move(front);
   }
+  if (record.prompt_tokens > 0) object["prompt_tokens"] = record.prompt_tokens;
   if (!record.mark.empty()) object["mark"] = record.mark;
   if (!record.quotes.empty()) {
     object["at"] = record.at;
@@ -166,11 +167,13 @@ Result<RecallRecord> RecordFromJson(const std::string& text) {
   record.spans_since = NumberOf(object, "since", 1);
   const uint64_t at = NumberOf(object, "at", 0);
   const uint64_t tokens = NumberOf(object, "tokens", 0);
+  const uint64_t prompt_tokens = NumberOf(object, "prompt_tokens", 0);
   if (version != kRecallRecordVersion || record.spans_since == 0 || record.spans_since > kMost ||
-      at > kMost || tokens > kMost)
+      at > kMost || tokens > kMost || prompt_tokens > kMost)
     return Corrupt();
   record.at = static_cast<uint32_t>(at);
   record.tokens = static_cast<uint32_t>(tokens);
+  record.prompt_tokens = static_cast<uint32_t>(prompt_tokens);
   record.mark = TextOf(object, "mark");
   record.digest = TextOf(object, "digest");
   record.outcome.decision = TextOf(object, "decision");

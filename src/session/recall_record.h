@@ -37,8 +37,9 @@ struct RecallRecord {
   // pinned turns in front.
   uint64_t spans_since = 1;
   std::vector<NumberedTurn> front;
-  std::string mark;  // of the frame around quotes; "": nothing was quoted yet
-  uint32_t at = 0;   // where in the prompt the span stands
+  uint32_t prompt_tokens = 0;  // of the whole prompt
+  std::string mark;            // of the frame around quotes; "": nothing was quoted yet
+  uint32_t at = 0;             // where in the prompt the span stands
   uint32_t tokens = 0;
   std::string digest;               // of the span's text: is it still the same?
   std::vector<RecallQuote> quotes;  // in the order of time

@@ -27,13 +27,11 @@ Status ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const Sessi
     TENUTO_ASSIGN(RecallRecord record, RecordFromJson(turn.recall_json));
     if (line++ < prompt.record.spans_since) record.quotes.clear();
     TENUTO_ASSIGN(StoredSpan read, ReadSpan(log, tokenize, row, record));
-    prompt.same = prompt.same && read.same;
     stored.spans.push_back(std::move(read.span));
     prompt.records.push_back(std::move(record));
   }
   for (const NumberedTurn& pinned : prompt.record.front) {
     TENUTO_ASSIGN(PinnedTurn read, ReadPinned(log, row, pinned));
-    prompt.same = prompt.same && !read.tokens.empty();
     if (!read.tokens.empty()) stored.front.push_back(std::move(read));
   }
   prompt.window = SessionWindow::FromLog(stored);
@@ -67,6 +65,11 @@ Result<StoredPrompt> ReadStoredPrompt(TokenLog& log, const TokenizeText& tokeniz
   TENUTO_ASSIGN(prompt.span, ReadSpan(log, tokenize, row, prompt.record, without));
   prompt.same = prompt.span.same;
   TENUTO_TRY(ReadWindowBefore(log, tokenize, row, prompt));
+  // A turn that stood in the window may be gone since, or what it quoted.
+  const uint32_t had = prompt.record.prompt_tokens;
+  const size_t has =
+      prompt.window.tokens().size() + prompt.turn.prompt.size() + prompt.span.span.tokens.size();
+  prompt.same = prompt.same && (had == 0 || had == has);
   return prompt;
 }
 

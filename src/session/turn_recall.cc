@@ -143,6 +143,7 @@ void SessionManager::Recalled(const TurnPtr& turn) {
     RecallRecord& record = turn->recalled;
     record.outcome = turn->outcome.recall;
     record.spans_since = window->spans_since();
+    record.prompt_tokens = static_cast<uint32_t>(WindowSize(*turn));
     if (record.mark.empty()) record.mark = window->mark();
     for (const PinnedTurn& pinned : window->front())
       record.front.push_back({pinned.line, pinned.id});
