@@ -73,10 +73,20 @@ bool Set(Options& options, std::string_view text) {
       {"same_again", &options.scorer.same_again},
       {"smoothing", &options.scorer.smoothing},
       {"coverage", &options.scorer.coverage},
+      {"newer", &options.scorer.newer},
+      {"correcting", &options.scorer.correcting},
+      {"tail_max", &options.scorer.tail_max},
+      {"few_turns", &options.scorer.few_turns},
       {"log_expected_max", &options.gate.log_expected_max},
       {"log_dated", &options.gate.log_dated},
       {"log_task", &options.gate.log_task},
       {"log_inherited", &options.gate.log_inherited},
+      {"log_day", &options.gate.log_day},
+      {"log_apart", &options.gate.log_apart},
+      {"log_proper", &options.gate.log_proper},
+      {"log_identifier", &options.gate.log_identifier},
+      {"log_personal", &options.gate.log_personal},
+      {"log_asked_before", &options.gate.log_asked_before},
       {"share_of_best", &options.gate.share_of_best},
   };
   for (const auto& [known, target] : settings) {
@@ -153,6 +163,20 @@ class Probe {
     text_bytes_ += user.size() + answer.size();
   }
 
+  static json::object QueryOf(const Ranking& ranking) {
+    json::object query;
+    query["own_units"] = ranking.own_units;
+    query["own_known"] = ranking.own_known;
+    query["window_info"] = ranking.window_info;
+    query["asked_before"] = ranking.asked_before;
+    query["question"] = ranking.cues.question;
+    query["anaphoric"] = ranking.cues.anaphoric;
+    query["chat"] = ranking.cues.chat;
+    query["task"] = ranking.cues.task;
+    query["personal"] = ranking.cues.personal;
+    return query;
+  }
+
   std::string Ask(const json::object& asked, uint32_t limit, uint32_t window_from) {
     const std::string text = TextOf(asked, "text");
     const std::string last_user = TextOf(asked, "last_user");
@@ -182,6 +206,18 @@ class Probe {
         hit["log_expected"] = verdict.hit.log_expected;
         hit["units"] = verdict.hit.units;
         hit["inherited"] = verdict.hit.inherited;
+        hit["info"] = verdict.hit.info;
+        hit["apart"] = verdict.hit.apart;
+        hit["dated"] = verdict.hit.dated;
+        hit["proper"] = verdict.hit.proper;
+        hit["identifier"] = verdict.hit.identifier;
+        hit["source"] = verdict.hit.source;
+        json::array with;
+        for (const uint32_t turn : verdict.hit.with)
+          with.push_back(turn);
+        hit["with"] = std::move(with);
+        // Those brought along come behind, and were not ranked.
+        hit["ranked"] = ranked.size() < ranking.hits.size();
         hit["why"] = RecallWhyName(verdict.why);
       }
       ranked.push_back(std::move(hit));
@@ -196,6 +232,7 @@ class Probe {
                                                                      : "empty";
     reply["injected"] = std::move(injected);
     reply["us"] = us;
+    if (why_) reply["query"] = QueryOf(ranking);
     return json::serialize(reply);
   }
 

@@ -30,9 +30,13 @@ class Gate {
       if (!cues.question) return RecallWhy::kInheritedOnly;
       if (!cues.anaphoric) return RecallWhy::kSmallTalk;
     }
-    double limit = set_.log_expected_max;
+    double limit = set_.log_expected_max - set_.log_apart * hit.apart;
     if (cues.task) limit += set_.log_task;
-    if (hit.dated && hit.units > 1 && 2 * hit.units >= ranking_.own_units) limit += set_.log_dated;
+    if (hit.dated && hit.units > 1 && 2 * hit.units >= ranking_.own_units) {
+      limit += set_.log_dated;
+    } else if (hit.dated && cues.question) {
+      limit += set_.log_day;
+    }
     if (hit.proper && hit.units > 1) limit += set_.log_proper;
     if (hit.identifier) limit += set_.log_identifier;
     if (ranking_.asked_before) limit += set_.log_asked_before;
@@ -69,8 +73,12 @@ class Gate {
     ++admitted_;
     verdict.injected = true;
     Put(verdict.hit.turn, verdict.hit.tokens);
-    // An old fact never goes in without the newest.
-    for (const uint32_t turn : ranking_.hits[at].with) {
+    BringAll(ranking_.hits[at].with);
+  }
+
+  // An old fact never goes in without the newest, nor that without what corrects it.
+  void BringAll(const std::vector<uint32_t>& turns) {
+    for (const uint32_t turn : turns) {
       if (!Has(turn)) Bring(turn);
     }
   }
@@ -86,6 +94,8 @@ class Gate {
       verdict.injected = true;
       if (verdict.why != RecallWhy::kMatches) verdict.why = RecallWhy::kCorrection;
       Put(turn, verdict.hit.tokens);
+      const std::vector<uint32_t> with = verdict.hit.with;
+      BringAll(with);
       return;
     }
     RecallHit hit;

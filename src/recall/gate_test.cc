@@ -67,7 +67,7 @@ TEST(GateTest, TheWindowCompetes) {
 
 TEST(GateTest, WhatSpeaksForTheArchiveOpensItWider) {
   Ranking ranking;
-  ranking.hits = {Hit(1, -1.9)};
+  ranking.hits = {Hit(1, -0.5)};
   EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
   ranking.hits[0].proper = true;
   EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
@@ -117,6 +117,38 @@ TEST(GateTest, TheNewestComesWithTheOld) {
   EXPECT_EQ(result.injected, (Turns{5, 7, 9}));
   EXPECT_EQ(result.verdicts[1].why, RecallWhy::kCorrection);
   EXPECT_EQ(result.verdicts[2].hit.turn, 9U);
+}
+
+TEST(GateTest, WhatCorrectsACorrectionComesToo) {
+  Ranking ranking;
+  ranking.hits = {Hit(5, -20.0), Hit(7, 3.0), Hit(8, 3.0)};
+  ranking.hits[0].with = {7};
+  ranking.hits[1].with = {8};
+  ranking.hits[2].with = {5};  // a circle ends
+  GateSettings settings;
+  settings.hits_max = 1;
+  EXPECT_EQ(ApplyGate(ranking, settings).injected, (Turns{5, 7, 8}));
+}
+
+TEST(GateTest, WordsOfOtherSentencesCountLess) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, -2.0)};
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.hits[0].apart = 4.0;
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+}
+
+TEST(GateTest, TheDayAQuestionNamesIsEnough) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, 2.0)};
+  ranking.hits[0].units = 1;
+  ranking.own_units = 4;
+  ranking.hits[0].dated = true;
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+  ranking.cues.question = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.hits[0].log_expected = 4.0;  // a day on which much was said
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
 }
 
 TEST(GateTest, Forced) {

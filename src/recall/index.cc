@@ -44,15 +44,32 @@ struct RecallIndex::Parts {
 
   // `offset`: tokens of the turn before this text.
   void Take(const Analysed& text, uint32_t offset, uint8_t TermCounts::*field) {
+    const bool by_user = field == &TermCounts::user;
+    size_t passage = SIZE_MAX;
+    uint32_t first_sentence = 0;  // of the passage
     for (const Term& term : text.terms) {
       // A character inside a word is looked for in what the user says only: it is most of a CJK
       // text's postings and least of its meaning.
-      if (term.inside && field != &TermCounts::user) continue;
+      if (term.inside && !by_user) continue;
       const size_t at = (offset + term.position) / kPassageTokensMax;
+      if (at != passage) first_sentence = at == 0 ? 0 : term.sentence;
+      passage = at;
       Need(at + 1);
-      const bool asked = field == &TermCounts::user && term.asked;
-      Bump(terms[at][term.key].*(asked ? &TermCounts::asked : field));
+      TermCounts& counts = terms[at][term.key];
+      Bump(counts.*(by_user && term.asked ? &TermCounts::asked : field));
+      if (by_user) Mark(counts, term.sentence - std::min(first_sentence, term.sentence));
     }
+  }
+
+  // What belongs to all sentences of the user.
+  void TakeEverywhere(const Term& term) {
+    TermCounts& counts = terms[0][term.key];
+    Bump(counts.user);
+    counts.sentences = 0xFF;
+  }
+
+  static void Mark(TermCounts& counts, uint32_t sentence) {
+    counts.sentences |= static_cast<uint8_t>(1u << std::min(sentence, kSentencesMax - 1));
   }
 
   // Lengths of [offset, offset + tokens) by passage.
@@ -83,8 +100,9 @@ void RecallIndex::Add(Analyser& analyser, const ArchivedTurn& turn) {
   Parts parts;
   parts.Need(1);
   parts.Take(user, 0, &TermCounts::user);
-  parts.Take(name, 0, &TermCounts::user);
-  Bump(parts.terms[0][StampTerm(turn.time).key].user);
+  for (const Term& term : name.terms)
+    parts.TakeEverywhere(term);
+  parts.TakeEverywhere(StampTerm(turn.time));
   parts.Take(answer, user.tokens, &TermCounts::answer);
   parts.Take(tool, 0, &TermCounts::tool);
   parts.Measure(0, user.tokens, &PassageInfo::user_tokens);
@@ -161,22 +179,12 @@ RecallIndex::Grown& RecallIndex::GrownOf(TermKey key) {
 void RecallIndex::Append(Grown& grown, uint32_t passage, TermCounts counts) {
   Postings& postings = grown.postings;
   const uint64_t delta = postings.all == 0 ? passage + 1 : passage - postings.last_passage;
-  constexpr std::array<std::pair<TermCounts, PostingForm>, 6> kForms = {{
-      {{1, 0, 0, 0}, PostingForm::kUser},
-      {{0, 0, 1, 0}, PostingForm::kAnswer},
-      {{0, 1, 0, 0}, PostingForm::kAsked},
-      {{0, 0, 0, 1}, PostingForm::kTool},
-      {{1, 0, 1, 0}, PostingForm::kUserAnswer},
-      {{0, 1, 1, 0}, PostingForm::kAskedAnswer},
-  }};
-  const auto* form = std::find_if(kForms.begin(), kForms.end(),
-                                  [&](const auto& one) { return one.first == counts; });
-  if (form != kForms.end()) {
-    PutVarint(grown.bytes, delta << 3 | static_cast<uint64_t>(form->second));
-  } else {
-    PutVarint(grown.bytes, delta << 3 | static_cast<uint64_t>(PostingForm::kCounts));
+  const auto* form = std::find(kForms.begin(), kForms.end(), counts);
+  PutVarint(grown.bytes, delta << kFormBits | static_cast<uint64_t>(form - kForms.begin()));
+  if (form == kForms.end()) {
     PutVarint(grown.bytes, static_cast<uint64_t>(counts.user | counts.asked << 4 |
                                                  counts.answer << 8 | counts.tool << 12));
+    if (counts.user + counts.asked > 0) PutVarint(grown.bytes, counts.sentences);
   }
   postings.bytes = grown.bytes;
   postings.last_passage = passage;
@@ -272,9 +280,9 @@ bool RecallIndex::HasPassage(const Postings& postings, uint32_t first, uint32_t 
   TermCounts counts;
   for (uint32_t i = 0; i < postings.all; ++i) {
     const uint64_t entry = reader.Next();
-    next += static_cast<uint32_t>(entry >> 3);
+    next += static_cast<uint32_t>(entry >> kFormBits);
     if (next > first) return next <= end;
-    if (!CountsOf(entry & 7, reader, counts)) return false;
+    if (!CountsOf(entry & kFormMask, reader, counts)) return false;
   }
   return false;
 }

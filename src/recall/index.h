@@ -68,6 +68,9 @@ struct TermCounts {
   uint8_t asked = 0;  // in what the user asks
   uint8_t answer = 0;
   uint8_t tool = 0;
+  // Sentences of the user that have it, a bit each, counted in the passage; the last bit stands for
+  // all that follow.
+  uint8_t sentences = 0;
   bool operator==(const TermCounts&) const = default;
 };
 
@@ -108,7 +111,15 @@ class RecallIndex {
 
   // Calls fn(passage, counts) in the order of passages.
   template <typename Fn>
-  static void ForEach(const Postings& postings, Fn fn);
+  static void ForEach(const Postings& postings, Fn fn) {
+    ForEachUntil(postings, [&](uint32_t passage, TermCounts counts) {
+      fn(passage, counts);
+      return true;
+    });
+  }
+  // ... until fn returns false.
+  template <typename Fn>
+  static void ForEachUntil(const Postings& postings, Fn fn);
 
   std::vector<std::byte> Encode() const;
   // kCorrupt: any damage; kInvalid: written by another version. Both mean: rebuild from the log.
@@ -155,59 +166,54 @@ class RecallIndex {
   uint64_t answer_tokens_ = 0;
 };
 
-// An entry is (delta * 8 + form) and, for form 7, the four counts in 16 bits.
-enum class PostingForm : uint8_t {
-  kUser,
-  kAnswer,
-  kAsked,
-  kTool,
-  kUserAnswer,
-  kAskedAnswer,
-  kCounts = 7
-};
+// An entry is (delta * 16 + form); for kCounts then the four counts in 16 bits, and the sentences
+// where the user has the term.
+inline constexpr uint32_t kFormBits = 4;
+inline constexpr uint64_t kFormMask = 15;
+inline constexpr uint8_t kCountsForm = 15;
+inline constexpr uint32_t kSentencesMax = 8;
+inline constexpr std::array<TermCounts, kCountsForm> kForms = {{
+    {0, 0, 1, 0, 0},  // once in the answer
+    {0, 0, 0, 1, 0},  // ... in tool output
+    {1, 0, 0, 0, 1},  // ... in the user's first sentence
+    {1, 0, 0, 0, 2},
+    {1, 0, 0, 0, 4},
+    {1, 0, 0, 0, 8},
+    {1, 0, 0, 0, 16},
+    {0, 1, 0, 0, 1},  // ... where that asks
+    {0, 1, 0, 0, 2},
+    {0, 1, 0, 0, 4},
+    {1, 0, 1, 0, 1},  // ... and in the answer
+    {1, 0, 1, 0, 2},
+    {1, 0, 1, 0, 4},
+    {0, 1, 1, 0, 1},
+    {0, 1, 1, 0, 2},
+}};
 
 // False: no form that an index writes.
 inline bool CountsOf(uint64_t form, VarintReader& reader, TermCounts& counts) {
-  switch (static_cast<PostingForm>(form)) {
-    case PostingForm::kUser:
-      counts = {1, 0, 0, 0};
-      return true;
-    case PostingForm::kAnswer:
-      counts = {0, 0, 1, 0};
-      return true;
-    case PostingForm::kAsked:
-      counts = {0, 1, 0, 0};
-      return true;
-    case PostingForm::kTool:
-      counts = {0, 0, 0, 1};
-      return true;
-    case PostingForm::kUserAnswer:
-      counts = {1, 0, 1, 0};
-      return true;
-    case PostingForm::kAskedAnswer:
-      counts = {0, 1, 1, 0};
-      return true;
-    case PostingForm::kCounts: {
-      const uint64_t packed = reader.NextUpTo(0xFFFF);
-      counts = {static_cast<uint8_t>(packed & 15), static_cast<uint8_t>((packed >> 4) & 15),
-                static_cast<uint8_t>((packed >> 8) & 15),
-                static_cast<uint8_t>((packed >> 12) & 15)};
-      return packed != 0;
-    }
+  if (form < kCountsForm) {
+    counts = kForms[form];
+    return true;
   }
-  return false;
+  const uint64_t packed = reader.NextUpTo(0xFFFF);
+  counts = {static_cast<uint8_t>(packed & 15), static_cast<uint8_t>((packed >> 4) & 15),
+            static_cast<uint8_t>((packed >> 8) & 15), static_cast<uint8_t>((packed >> 12) & 15), 0};
+  if (counts.user + counts.asked == 0) return packed != 0;
+  counts.sentences = static_cast<uint8_t>(reader.NextUpTo(0xFF));
+  return counts.sentences != 0;
 }
 
 template <typename Fn>
-void RecallIndex::ForEach(const Postings& postings, Fn fn) {
+void RecallIndex::ForEachUntil(const Postings& postings, Fn fn) {
   VarintReader reader(postings.bytes);
   uint32_t next = 0;  // one past the passage before
   TermCounts counts;
   for (uint32_t i = 0; i < postings.all; ++i) {
     const uint64_t entry = reader.Next();
-    next += static_cast<uint32_t>(entry >> 3);
-    if (!CountsOf(entry & 7, reader, counts)) return;
-    fn(next - 1, counts);
+    next += static_cast<uint32_t>(entry >> kFormBits);
+    if (!CountsOf(entry & kFormMask, reader, counts)) return;
+    if (!fn(next - 1, counts)) return;
   }
 }
 

@@ -246,9 +246,10 @@ class IndexReader {
     uint64_t next = 0;
     for (uint64_t entry = 0; entry < entries && !reader_.bad(); ++entry) {
       const uint64_t packed = reader_.Next();
-      const uint64_t delta = packed >> 3;
+      const uint64_t delta = packed >> kFormBits;
       TermCounts counts;
-      if (delta == 0 || delta > index_.passages_.size() || !CountsOf(packed & 7, reader_, counts)) {
+      if (delta == 0 || delta > index_.passages_.size() ||
+          !CountsOf(packed & kFormMask, reader_, counts)) {
         return false;
       }
       next += delta;

@@ -22,7 +22,7 @@ TEST(IndexTest, CountsByPart) {
   EXPECT_EQ(garnet->df_user, 1U);
   RecallIndex::ForEach(*garnet, [](uint32_t passage, TermCounts counts) {
     EXPECT_EQ(passage, 0U);
-    EXPECT_EQ(counts, (TermCounts{1, 1, 1, 0}));
+    EXPECT_EQ(counts, (TermCounts{1, 1, 1, 0, 3}));
   });
   const Postings* topaz = Find(archive.index, "topaz");
   ASSERT_NE(topaz, nullptr);

@@ -8,11 +8,10 @@ namespace {
 
 constexpr double kSingleShare = 0.6;  // one Han character says less than a word
 constexpr double kOverlap = 0.3;      // of a pair of which one half was counted before
-constexpr double kStrong = 2.0;
 constexpr double kAnswerShare = 0.5;  // what stands only in the answer says less
 
 void AddStrong(double info, uint32_t bit, MatchInfo& found) {
-  if (bit == 0 || info < kStrong) return;
+  if (bit == 0 || info < kStrongInfo) return;
   found.strong |= bit;
   found.strong_info += info;
 }
@@ -45,8 +44,10 @@ MatchInfo Matcher::InfoOf(uint32_t user, uint32_t any) const {
     const auto bit = uint32_t{1} << i;
     if ((any & bit) == 0) continue;
     const QueryTerm& term = query_.terms[i];
-    if (term.sort == TermSort::kStamp) continue;
-    const double info = (user & bit) != 0 ? term.info_user : kAnswerShare * term.info_any;
+    // A character of a longer run is not the word.
+    if (term.sort == TermSort::kStamp || term.inside) continue;
+    const double share = query_.cues.asks_assistant ? 1.0 : kAnswerShare;
+    const double info = (user & bit) != 0 ? term.info_user : share * term.info_any;
     Unit& unit = units[term.unit];
     unit.inherited = term.inherited;
     AddTerm(term, info, (user & bit), unit, found);

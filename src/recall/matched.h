@@ -10,6 +10,9 @@
 
 namespace tenuto {
 
+// A term of less is common: it counts, and proves nothing.
+inline constexpr double kStrongInfo = 2.0;
+
 struct MatchInfo {
   double info = 0.0;       // -ln of the chance that a passage has them all
   uint32_t units = 0;      // matched words of the message

@@ -171,6 +171,7 @@ class Builder {
       found.sort = TermSort::kSingle;
     }
     found.inherited = inherited;
+    found.inside = term.inside;
     found.unit = unit_base_ + term.unit;
     found.position = term.position;
     found.named = term.named && !inherited;

@@ -28,6 +28,7 @@ struct QueryTerm {
   std::string text;
   TermSort sort = TermSort::kWord;
   bool inherited = false;  // from the last turn
+  bool inside = false;     // a single character of a longer run
   bool named = false;      // looks like somebody's or something's name
   bool proper = false;     // ... in a language that capitalises nothing else
   uint32_t unit = 0;       // terms of one word, run or day share it

@@ -1,6 +1,7 @@
 #include "recall/scorer.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
@@ -65,6 +66,7 @@ class RankRun {
     ranking.asked_before = FollowSources();
     Order();
     Diversify();
+    ReadSentences();
     Emit(hits_max, ranking);
     for (const uint32_t passage : scorer_.touched_)
       scorer_.cells_[passage] = {};
@@ -272,6 +274,53 @@ class RankRun {
     return episodes;
   }
 
+  using Sentences = std::array<uint32_t, kSentencesMax>;  // terms in each, a bit each
+
+  // Which sentences of the best turns have which of the terms that are not common.
+  void ReadSentences() {
+    std::vector<uint32_t> passages;
+    for (const Pooled& turn : pool_) {
+      if (passages.size() >= 2 * kCloseHitsMax) break;
+      passages.push_back(turn.passage);
+    }
+    std::sort(passages.begin(), passages.end());
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      const QueryTerm& term = query_.terms[i];
+      if (term.info_user < kStrongInfo) continue;
+      strong_ |= uint32_t{1} << i;
+      auto wanted = passages.begin();
+      RecallIndex::ForEachUntil(*term.postings, [&](uint32_t passage, TermCounts counts) {
+        while (wanted != passages.end() && *wanted < passage)
+          ++wanted;
+        if (wanted == passages.end()) return false;
+        if (*wanted != passage || counts.sentences == 0) return true;
+        Sentences& sentences = sentences_[passage];
+        for (uint32_t at = 0; at < kSentencesMax; ++at) {
+          if ((counts.sentences >> at & 1u) != 0) sentences[at] |= uint32_t{1} << i;
+        }
+        return true;
+      });
+    }
+  }
+
+  // What of the info in the user's words stands in other sentences than most of it. Half of that in
+  // the next sentence: people go on about the same.
+  double Apart(const Pooled& turn) const {
+    const auto found = sentences_.find(turn.passage);
+    if (turn.source || turn.via_any != 0 || found == sentences_.end()) return 0.0;
+    const uint32_t user = scorer_.cells_[turn.passage].user & strong_;
+    const auto info_of = [&](uint32_t terms) { return match_.InfoOf(terms, terms).info; };
+    const Sentences& sentences = found->second;
+    double best = 0.0;
+    for (uint32_t at = 0; at < kSentencesMax; ++at) {
+      const uint32_t here = user & sentences[at];
+      const uint32_t next = at + 1 < kSentencesMax ? user & sentences[at + 1] : 0;
+      if (here == 0) continue;
+      best = std::max(best, 0.5 * info_of(here) + 0.5 * info_of(here | next));
+    }
+    return std::max(0.0, info_of(user) - best);
+  }
+
   void Chance(const Pooled& turn, bool close, RecallHit& hit) {
     MatchInfo found = match_.InfoOf(turn.user, turn.any);
     const MatchInfo via = match_.InfoOf(turn.via_user, turn.via_any);
@@ -290,9 +339,11 @@ class RankRun {
     const uint32_t episodes = close && together && log_strong < 0.0 ? Episodes(found.strong) : 1;
     if (episodes > 1) {
       const double tail = LogPoissonTail(std::exp(log_strong), episodes);
-      log_mean += std::min(0.0, tail - log_strong);
+      log_mean += std::clamp(tail - log_strong, -set_.tail_max, 0.0);
     }
-    hit.log_expected = log_mean + LogChoose(all, units);
+    // Words of one episode come together by themselves, and few turns are few episodes.
+    const double few = units > 1 ? std::log1p(set_.few_turns / passages) : 0.0;
+    hit.log_expected = log_mean + LogChoose(all, units) + few;
   }
 
   // A short turn right behind that takes something back.
@@ -305,19 +356,24 @@ class RankRun {
     return fits && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
   }
 
-  // A newer turn about the same: it shares strong terms of the query, and corrects, or scores about
-  // as well.
-  int64_t NewerThan(const Pooled& older) const {
-    const uint32_t strong = match_.InfoOf(older.user, older.any).strong;
+  const MatchInfo& SharedInfo(uint32_t terms) {
+    const auto [known, fresh] = shared_.try_emplace(terms);
+    if (fresh) known->second = match_.InfoOf(terms, terms);
+    return known->second;
+  }
+
+  // A newer turn about the same: it shares words of the query, and corrects or scores not much
+  // worse.
+  int64_t NewerThan(const Pooled& older) {
     const Pooled* best = nullptr;
     for (const Pooled& turn : pool_) {
       if (turn.turn_at <= older.turn_at) continue;
       const TurnInfo& info = index_.turns()[turn.turn_at];
       if (info.Is(TurnInfo::kBareQuestion)) continue;
       const bool corrects = info.Is(TurnInfo::kCorrects);
-      const int shared = __builtin_popcount(turn.user & strong);
-      if (shared < (corrects ? 1 : 2)) continue;
-      if (turn.score < (corrects ? 0.25 : 0.7) * older.score) continue;
+      if (turn.score < (corrects ? set_.correcting : set_.newer) * older.score) continue;
+      const MatchInfo& shared = SharedInfo(older.user & turn.user);
+      if (corrects ? shared.info < kStrongInfo : shared.units + shared.inherited < 2) continue;
       const bool best_corrects =
           best != nullptr && index_.turns()[best->turn_at].Is(TurnInfo::kCorrects);
       if (best == nullptr || (corrects && !best_corrects) ||
@@ -371,6 +427,7 @@ class RankRun {
       if (query_.terms[i].sort == TermSort::kIdentifier) hit.identifier = true;
     }
     Chance(turn, close, hit);
+    hit.apart = close ? Apart(turn) : 0.0;
     if (close) {
       const int64_t next = CorrectedBy(turn.turn_at);
       const int64_t newer = NewerThan(turn);
@@ -391,6 +448,9 @@ class RankRun {
   Matcher match_;
   std::vector<Pooled> pool_;
   std::unordered_map<uint32_t, uint32_t> episodes_;  // by mask of terms
+  std::unordered_map<uint32_t, MatchInfo> shared_;   // by mask of terms
+  uint32_t strong_ = 0;
+  std::unordered_map<uint32_t, Sentences> sentences_;  // by passage
 };
 
 Ranking RecallScorer::Rank(const RecallIndex& index, const Query& query, const RecallScope& scope,

@@ -37,6 +37,7 @@ struct RecallHit {
   double info = 0.0;           // of the matched terms together: what the window is compared by
   uint32_t units = 0;          // matched words of the message
   uint32_t inherited = 0;      // matched words of the last turn
+  double apart = 0.0;          // info that is in other sentences than the rest of it
   bool dated = false;          // a day of the message is among them
   bool proper = false;         // a name of the message is
   bool identifier = false;     // a whole identifier of the message is
@@ -66,7 +67,11 @@ struct ScorerSettings {
   double same_again = 0.88;    // factor for each better hit that has the very same terms
   double number = 1.6;         // factor of a turn with a number when one is asked for
   double smoothing = 0.3;      // share of the neighbours' scores when turns are very short
-  double coverage = 0.5;       // how much more a turn counts that has all words of the message
+  double tail_max = 2.0;     // ln by which words that often stand together count for more, at most
+  double few_turns = 25.0;   // turns of one episode, whose words come together
+  double newer = 0.45;       // share of an older hit's score from which a newer comes along
+  double correcting = 0.25;  // ... that corrects
+  double coverage = 0.5;     // how much more a turn counts that has all words of the message
 };
 
 class RecallScorer {

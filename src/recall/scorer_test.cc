@@ -215,6 +215,22 @@ TEST(ScorerTest, TheSameQuestionAskedBeforeIsSaid) {
   EXPECT_EQ(ranking.hits.at(0).turn, fact);
 }
 
+TEST(ScorerTest, WordsOfOneSentenceBelongTogether) {
+  TestArchive archive;
+  archive.Fill(60);
+  const uint32_t one = archive.Say("We ate bread. The garnet is in the boathouse. It rained.");
+  const uint32_t two = archive.Say("A topaz was found. Then it rained. Is the cellar dry?");
+  const Ranking together = archive.Rank("garnet boathouse");
+  ASSERT_EQ(together.hits.at(0).turn, one);
+  EXPECT_EQ(together.hits[0].apart, 0.0);
+  const Ranking apart = archive.Rank("topaz cellar");
+  ASSERT_EQ(apart.hits.at(0).turn, two);
+  EXPECT_GT(apart.hits[0].apart, 3.0);  // about one word's worth
+  const double next = archive.Rank("topaz rained").hits.at(0).apart;
+  EXPECT_GT(next, 0.0);
+  EXPECT_LT(next, apart.hits[0].apart);
+}
+
 TEST(ScorerTest, NothingToFind) {
   TestArchive archive;
   EXPECT_TRUE(archive.Rank("anything").hits.empty());

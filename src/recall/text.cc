@@ -161,7 +161,11 @@ class Walk {
   Analysed Run() {
     TakeDates();
     out_.language = DetectLanguage(pieces_, options_.fallback);
+    LexKind before = LexKind::kMark;
     for (const Piece& piece : pieces_) {
+      // Thai has no full stop: a space ends what was said.
+      if (piece.kind == LexKind::kDense && before == LexKind::kDense) ++spaces_;
+      before = piece.kind;
       if (piece.kind == LexKind::kMark) continue;
       StartAt(piece.begin);
       switch (piece.kind) {
@@ -193,9 +197,17 @@ class Walk {
 
   void Add(TermSort sort, std::string text) {
     if (text.empty() || text.size() > kWordBytesMax) return;
-    const TermKey key = KeyOf(sort, text);
-    out_.terms.push_back(
-        {key, sort, asked_, inside_, named_, out_.units, out_.tokens - 1, std::move(text)});
+    Term term;
+    term.key = KeyOf(sort, text);
+    term.sort = sort;
+    term.asked = asked_;
+    term.inside = inside_;
+    term.named = named_;
+    term.unit = out_.units;
+    term.position = out_.tokens - 1;
+    term.sentence = static_cast<uint32_t>(sentence_) + spaces_;
+    term.text = std::move(text);
+    out_.terms.push_back(std::move(term));
   }
 
   // Days become terms and leave the text, so that "3 May" is not also a 3 and a word.
@@ -372,6 +384,7 @@ class Walk {
   std::vector<Sentence> sentences_;
   Analysed out_;
   size_t sentence_ = 0;
+  uint32_t spaces_ = 0;  // sentences that no mark ended
   bool asked_ = false;
   bool inside_ = false;
   bool named_ = false;

@@ -48,6 +48,7 @@ struct Term {
   bool named = false;     // capitalised where only names are, or an identifier
   uint32_t unit = 0;      // terms of one word, identifier, run or day share it
   uint32_t position = 0;  // in tokens
+  uint32_t sentence = 0;
   std::string text;
 };
 

@@ -97,6 +97,14 @@ TEST_F(TextTest, ThaiIsWords) {
                   "\u0e1a\u0e49\u0e32\u0e19"));
 }
 
+TEST_F(TextTest, ASpaceEndsWhatIsSaidInThai) {
+  const Analysed text = analyser_.Analyse(
+      "\u0e41\u0e21\u0e27\u0e19\u0e2d\u0e19 \u0e1a\u0e49\u0e32\u0e19", AnalyseOptions());
+  ASSERT_FALSE(text.terms.empty());
+  EXPECT_EQ(text.terms.front().sentence, 0U);
+  EXPECT_EQ(text.terms.back().sentence, 1U);
+}
+
 TEST_F(TextTest, ParticlesCutAndHiraganaWordsStay) {
   // "the cat's name": a particle between Han characters; and a name in Hiragana.
   const Texts cut = Terms("\u732b\u306e\u540d\u524d");
