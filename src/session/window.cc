@@ -194,7 +194,10 @@ Result<std::optional<size_t>> SessionWindow::PlanCut(int32_t suffix, int32_t ans
     while (drop < turns() && !fits(drop, most))
       ++drop;
   }
-  if (fits(drop, most)) return std::optional<size_t>(drop);
+  if (fits(drop, most)) {
+    const bool same = drop == 0 && SizeWithout(0) == size();
+    return same ? std::optional<size_t>() : std::optional<size_t>(drop);
+  }
   const std::string pinned =
       pins_.empty() ? "" : ", " + std::to_string(pinned_tokens()) + " of pinned turns";
   return Error(Code::kInvalid,
