@@ -26,7 +26,7 @@ class MarksTest : public TokenLogTest {
   // T1 <- T2 <- T3, with everything that a turn may have.
   int64_t CommitFull() {
     int64_t session = 0;
-    for (int n = 1; n <= 3; ++n) {
+    for (int64_t n = 1; n <= 3; ++n) {
       const std::string id = "T" + std::to_string(n);
       TurnCommit commit = MakeCommit(Key("chat"), id, n == 1 ? "" : "T" + std::to_string(n - 1));
       commit.turn.idempotency_key = "key of " + id;
@@ -201,8 +201,8 @@ TEST_P(MarksTest, TenantsAreAddedUpOverAllBranches) {
   TurnCommit first = MakeCommit(Key("a"), "T1");
   first.turn.outcome_json = "{}";
   first.turn.recall_json = "{\"n\":1}";
-  const uint64_t system = first.system_json.size() + 3 * 4;
-  const uint64_t each = (2 + 4) * 4 + first.turn.items_json.size() + first.turn.params_json.size();
+  const uint64_t system = first.system_json.size() + 12;
+  const uint64_t each = 24 + first.turn.items_json.size() + first.turn.params_json.size();
   const int64_t a = *CommitOne(log(), first);
   CommitLine(Key("a"), {"T2"}, "T1");
   TurnCommit branch = MakeCommit(Key("a"), "B2", "T1");

@@ -106,6 +106,7 @@ inline void ExpectSame(const TurnRow& a, const TurnRow& b) {
 
 inline std::vector<std::string> Ids(const std::vector<TurnRow>& turns) {
   std::vector<std::string> ids;
+  ids.reserve(turns.size());
   for (const TurnRow& turn : turns)
     ids.push_back(turn.id.value);
   return ids;
