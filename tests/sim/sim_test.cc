@@ -36,6 +36,8 @@ TEST_F(Sim, NothingAcknowledgedIsLostOnAnySeed) {
     sum.restored_tokens += world.facts().restored_tokens;
     sum.replays += world.facts().replays;
     sum.turns_past_the_window += world.facts().turns_past_the_window;
+    sum.turns_that_quote += world.facts().turns_that_quote;
+    sum.turns_behind_pins += world.facts().turns_behind_pins;
   }
   // The seeds reach what they are meant to reach.
   EXPECT_GT(sum.turns_acknowledged, count * 10);
@@ -43,6 +45,8 @@ TEST_F(Sim, NothingAcknowledgedIsLostOnAnySeed) {
   EXPECT_GT(sum.restored_tokens, count);
   EXPECT_GT(sum.replays, 0u);
   EXPECT_GT(sum.turns_past_the_window, count);
+  EXPECT_GT(sum.turns_that_quote, count / 2);
+  EXPECT_GT(sum.turns_behind_pins, count / 2);
 }
 
 TEST_F(Sim, OneSeedIsOneHistory) {

@@ -1,6 +1,9 @@
 #include "tests/sim/world.h"
 
 #include <algorithm>
+#include <utility>
+
+#include "session/quote.h"
 
 namespace tenuto::sim {
 namespace {
@@ -60,20 +63,57 @@ std::vector<TokenId> ReferenceAnswer(FakeExecutor& model, const std::vector<Toke
   return answer;
 }
 
-// What the model was asked in turn `index`: the head, then whole turns from the cut on, the first
-// of them without what closes a turn that is not there.
-std::vector<TokenId> PromptOf(const SessionRow& row, std::span<const TurnRow> turns, size_t index) {
-  std::vector<TokenId> prompt;
-  const auto first = static_cast<size_t>(turns[index].window_first - 1);
-  if (first > 0) prompt = row.head_tokens;
-  for (size_t i = first; i <= index; ++i) {
-    const auto& own = turns[i].prompt;
-    const size_t skip = i == first && first > 0 ? turns[i].close_tokens : 0;
-    prompt.insert(prompt.end(), own.begin() + static_cast<std::ptrdiff_t>(skip), own.end());
-    if (i < index) prompt.insert(prompt.end(), turns[i].answer.begin(), turns[i].answer.end());
+// What the model was asked in turn `index`: the head, pinned turns, then whole turns from the cut
+// on, each with what it quoted unless a later cut took that away; the first of all without what
+// closes a turn that is not there.
+class Prompt {
+ public:
+  Prompt(TokenLog& log, const TokenizeText& tokenize, const SessionRow& row,
+         std::span<const TurnRow> turns)
+      : log_(log), tokenize_(tokenize), row_(row), turns_(turns) {}
+
+  std::vector<TokenId> Of(size_t index) {
+    const auto first = static_cast<size_t>(turns_[index].window_first - 1);
+    const RecallRecord record = RecordFromJson(turns_[index].recall_json).value();
+    tokens_.clear();
+    if (first > 0) tokens_ = row_.head_tokens;
+    closes_nothing_ = first > 0;
+    for (const NumberedTurn& pinned : record.front)
+      Add(static_cast<size_t>(pinned.line - 1), false, true);
+    for (size_t i = first; i <= index; ++i)
+      Add(i, i + 1 >= record.spans_since, i < index);
+    quotes_ = !record.quotes.empty();
+    pinned_ = !record.front.empty();
+    return tokens_;
   }
-  return prompt;
-}
+  bool quotes() const { return quotes_; }
+  bool pinned() const { return pinned_; }
+
+ private:
+  void Add(size_t i, bool with_span, bool with_answer) {
+    const TurnRow& turn = turns_[i];
+    std::vector<TokenId> own = turn.prompt;
+    const RecallRecord record = RecordFromJson(turn.recall_json).value();
+    if (with_span && !record.quotes.empty()) {
+      const RecallSpan span = ReadSpan(log_, tokenize_, row_, record).value().span;
+      own.insert(own.begin() + span.at, span.tokens.begin(), span.tokens.end());
+    }
+    size_t skip = std::exchange(closes_nothing_, false) ? turn.close_tokens : 0;
+    // The head stands in front already.
+    if (i == 0 && !tokens_.empty()) skip = row_.head_tokens.size();
+    tokens_.insert(tokens_.end(), own.begin() + static_cast<std::ptrdiff_t>(skip), own.end());
+    if (with_answer) tokens_.insert(tokens_.end(), turn.answer.begin(), turn.answer.end());
+  }
+
+  TokenLog& log_;
+  const TokenizeText& tokenize_;
+  const SessionRow& row_;
+  std::span<const TurnRow> turns_;
+  std::vector<TokenId> tokens_;
+  bool closes_nothing_ = false;
+  bool quotes_ = false;
+  bool pinned_ = false;
+};
 
 }  // namespace
 
@@ -87,7 +127,8 @@ struct Life {
         executor(ModelSettings(settings)),
         engine(executor, EngineRunners{engine_runner, core}, sim.clock(), EmbeddedSettings{},
                metrics),
-        writer(log, log_runner, core) {
+        writer(log, log_runner, core),
+        indexes(disk.Root()->Sub("recall").value(), sim.clock(), metrics) {
     auto root = disk.Root()->Sub("kv");
     store = SegmentStore::Open(std::move(root).value(), sim.random()).value();
     SessionSettings session;
@@ -95,10 +136,12 @@ struct Life {
     session.resident_idle_tokens = 150;
     session.answer_reserve_tokens = 20;
     session.sessions_cached_max = 3;
+    session.recall.share_max = 0.5;  // the frame alone is a third of so small a window
+    session.recall.tokens_max = 200;
     const uint64_t epoch = *log.NextLeaseEpoch();
     manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(),
                                                               core, pool, sim.clock(), sim.random(),
-                                                              metrics, session, epoch});
+                                                              metrics, session, epoch, &indexes});
     service = std::make_unique<Service>(ServiceSettings{settings.running_max, 100}, *manager, core,
                                         metrics);
   }
@@ -112,6 +155,7 @@ struct Life {
   FakeExecutor executor;
   EmbeddedEngine engine;
   LogWriter writer;
+  IndexCache indexes;
   std::unique_ptr<SegmentStore> store;
   std::unique_ptr<SessionManager> manager;
   std::unique_ptr<Service> service;
@@ -173,7 +217,8 @@ void World::Send(Client& client) {
     client.session = "s" + std::to_string(random.Below(static_cast<uint64_t>(settings_.sessions)));
     TurnRequest request;
     request.session = *ParseSessionKey(client.session);
-    request.messages = {{"user", "q" + std::to_string(random.Below(1000)), ""}};
+    request.messages = {{"user", "q" + std::to_string(random.Below(30)), ""}};
+    if (random.Chance(0.3)) request.recall = RecallMode::kForced;
     request.sampling.temperature = 0;
     request.seed_given = true;
     request.idempotency_key =
@@ -223,10 +268,23 @@ void World::Answered(size_t index, uint64_t life, const std::string& session,
   if (outcome.replayed) ++facts_.replays;
   if (known && !outcome.replayed) Fail("the same turn was acknowledged twice");
   facts_.restored_tokens += static_cast<uint64_t>(outcome.restored);
+  if (!known) PinSometimes(*ParseSessionKey(session), outcome.turn);
   facts_.trace += outcome.turn.value + " " + outcome.text + "\n";
   if (known) return;
   ++facts_.turns_acknowledged;
   list.push_back({outcome.turn.value, outcome.text, outcome.tokens, outcome.finish_reason});
+}
+
+void World::PinSometimes(const SessionKey& key, const TurnId& turn) {
+  if (!sim_.random().Chance(settings_.pin_chance)) return;
+  TurnChange change;
+  change.pinned = sim_.random().Chance(0.8);
+  life_->service->ChangeTurn(key, turn, change, [this](Result<TurnState> state) {
+    // Too many pins; or the service stops.
+    if (!state.ok() && state.error().code() != Code::kInvalid &&
+        state.error().code() != Code::kUnavailable)
+      Fail("a turn could not be pinned: " + state.error().message());
+  });
 }
 
 std::string World::Run() {
@@ -265,6 +323,9 @@ std::string World::CheckLog() {
   WorldSettings roomy = settings_;
   roomy.cells = settings_.window + 64;
   FakeExecutor reference(ModelSettings(roomy));
+  const TokenizeText tokenize = [&](std::string_view text, bool add_special, bool parse_special) {
+    return reference.Tokenize(text, add_special, parse_special);
+  };
   const auto failed = [&](const std::string& what) {
     return "seed " + std::to_string(settings_.seed) + ": " + what;
   };
@@ -275,11 +336,14 @@ std::string World::CheckLog() {
     if (!turns.ok()) return failed("turns of " + name + ": " + turns.error().message());
     std::map<std::string, const TurnRow*> by_id;
     std::set<std::string> keys;
+    Prompt prompt(*log_, tokenize, *row, *turns);
     for (size_t i = 0; i < turns->size(); ++i) {
       const TurnRow& turn = (*turns)[i];
       if (!by_id.emplace(turn.id.value, &turn).second) return failed("a turn is in the log twice");
       if (!keys.insert(turn.idempotency_key).second) return failed("one request became two turns");
-      const std::vector<TokenId> prefix = PromptOf(*row, *turns, i);
+      const std::vector<TokenId> prefix = prompt.Of(i);
+      facts_.turns_that_quote += prompt.quotes() ? 1 : 0;
+      facts_.turns_behind_pins += prompt.pinned() ? 1 : 0;
       if (static_cast<int32_t>(prefix.size() + turn.answer.size()) > settings_.window)
         return failed("turn " + turn.id.value + " had more tokens than the window");
       if (turn.window_first > 1) ++facts_.turns_past_the_window;

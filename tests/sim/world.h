@@ -33,6 +33,7 @@ struct WorldSettings {
   int32_t turns_per_client = 8;
   double crash_chance = 0.02;  // per client action
   double cancel_chance = 0.05;
+  double pin_chance = 0.05;   // a turn that was just answered is pinned, or not any more
   double retry_chance = 0.5;  // a lost answer is asked for again with the same idempotency key
   bool lose_commits = false;  // canary: the log forgets what it acknowledged
 };
@@ -50,7 +51,8 @@ class World {
 
   struct Facts {
     uint64_t turns_acknowledged = 0, crashes = 0, cancels = 0, replays = 0, restored_tokens = 0,
-             preemptions = 0, turns_past_the_window = 0;
+             preemptions = 0, turns_past_the_window = 0, turns_that_quote = 0,
+             turns_behind_pins = 0;
     uint64_t steps = 0;
     std::string trace;  // ids and answers in the order of acknowledgement: equal for equal seeds
   };
@@ -70,6 +72,7 @@ class World {
   void Send(Client& client);
   void Answered(size_t index, uint64_t life, const std::string& session,
                 Result<TurnOutcome> result);
+  void PinSometimes(const SessionKey& key, const TurnId& turn);
   std::string CheckLog();
   void Fail(const std::string& what);
 
