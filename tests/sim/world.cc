@@ -137,7 +137,7 @@ struct Life {
     session.answer_reserve_tokens = 20;
     session.sessions_cached_max = 3;
     session.recall.share_max = 0.5;  // the frame alone is a third of so small a window
-    session.recall.tokens_max = 200;
+    session.recall.tokens_max = 250;
     const uint64_t epoch = *log.NextLeaseEpoch();
     manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(),
                                                               core, pool, sim.clock(), sim.random(),
@@ -217,7 +217,7 @@ void World::Send(Client& client) {
     client.session = "s" + std::to_string(random.Below(static_cast<uint64_t>(settings_.sessions)));
     TurnRequest request;
     request.session = *ParseSessionKey(client.session);
-    request.messages = {{"user", "q" + std::to_string(random.Below(30)), ""}};
+    request.messages = {{"user", "harbour q" + std::to_string(random.Below(30)), ""}};
     if (random.Chance(0.3)) request.recall = RecallMode::kForced;
     request.sampling.temperature = 0;
     request.seed_given = true;

@@ -24,13 +24,13 @@ namespace tenuto::sim {
 
 struct WorldSettings {
   uint64_t seed = 1;
-  int32_t cells = 600;  // small: sessions are swapped, runs preempted
+  int32_t cells = 1000;  // small: sessions are swapped, runs preempted
   int32_t sequences = 4;
-  int32_t window = 400;
+  int32_t window = 700;
   int32_t running_max = 3;
-  int32_t sessions = 6;
+  int32_t sessions = 4;
   int32_t clients = 5;
-  int32_t turns_per_client = 8;
+  int32_t turns_per_client = 12;
   double crash_chance = 0.02;  // per client action
   double cancel_chance = 0.05;
   double pin_chance = 0.05;   // a turn that was just answered is pinned, or not any more
