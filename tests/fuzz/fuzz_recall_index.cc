@@ -1,0 +1,45 @@
+// Any bytes as a stored recall index, with and without the digest put right: refused, or an index
+// that can be asked and is the same once written and read again.
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "base/check.h"
+#include "crypto/hash.h"
+#include "recall/scorer.h"
+
+namespace tenuto {
+namespace {
+
+void Try(std::span<const std::byte> bytes) {
+  const auto index = RecallIndex::Decode(bytes);
+  if (!index.ok()) {
+    TENUTO_CHECK(index.error().code() == Code::kCorrupt || index.error().code() == Code::kInvalid);
+    return;
+  }
+  const auto written = index->Encode();
+  const auto again = RecallIndex::Decode(written);
+  TENUTO_CHECK(again.ok() && again->Encode() == written);
+  static Analyser analyser;
+  const Query query = BuildQuery(analyser, *index, {.text = "what is my cat called?"});
+  RecallScorer scorer;
+  const Ranking ranking = scorer.Rank(*index, query, {{{1, 1000}}, {}}, 5);
+  TENUTO_CHECK(ranking.hits.size() <= 5);
+}
+
+}  // namespace
+}  // namespace tenuto
+
+extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
+  std::vector<std::byte> bytes(size);
+  std::transform(data, data + size, bytes.begin(), [](uint8_t byte) { return std::byte{byte}; });
+  tenuto::Try(bytes);
+  constexpr size_t kDigestBytes = 32;
+  if (size < 2 * kDigestBytes) return 0;
+  const auto digest = tenuto::Sha256Of(std::span(bytes).first(size - kDigestBytes));
+  std::ranges::copy(digest.bytes, bytes.end() - kDigestBytes);
+  tenuto::Try(bytes);
+  return 0;
+}
