@@ -27,19 +27,20 @@ std::string_view RecallWhyName(RecallWhy why);
 
 enum class RecallDecision : uint8_t { kInjected, kGated, kEmpty };
 
+// Chosen on the development set by tests/recall_data/tune_gate.py.
 struct GateSettings {
   // Turns that may match by chance, as ln: the gate opens below.
-  double log_expected_max = -1.25;
+  double log_expected_max = -2.0;
   double log_apart = 0.5;         // taken off for each nat of info in another sentence
   double log_dated = 5.5;         // added for a hit that has the message's day and most other words
-  double log_day = 3.5;           // ... for one that has little but the day a question names
+  double log_day = 4.25;          // ... for one that has little but the day a question names
   double log_task = -1.0;         // added for a message that looks like work without memory
   double log_proper = 1.5;        // added where a name and another word match
-  double log_identifier = 4.5;    // added where a whole identifier matches
+  double log_identifier = 5.0;    // added where a whole identifier matches
   double log_personal = 1.0;      // added for a message about the speaker
   double log_asked_before = 3.0;  // added for a question that was asked before
-  double log_inherited = 2.0;     // added where words of the last turn are needed
-  double share_of_best = 0.35;
+  double log_inherited = 2.5;     // added where words of the last turn are needed
+  double share_of_best = 0.3;
   uint32_t hits_max = 5;
   uint32_t tokens_max = 2048;
   bool force = false;  // inject the best whatever the gate thinks

@@ -67,7 +67,7 @@ TEST(GateTest, TheWindowCompetes) {
 
 TEST(GateTest, WhatSpeaksForTheArchiveOpensItWider) {
   Ranking ranking;
-  ranking.hits = {Hit(1, -0.5)};
+  ranking.hits = {Hit(1, -1.2)};
   EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
   ranking.hits[0].proper = true;
   EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
@@ -132,7 +132,7 @@ TEST(GateTest, WhatCorrectsACorrectionComesToo) {
 
 TEST(GateTest, WordsOfOtherSentencesCountLess) {
   Ranking ranking;
-  ranking.hits = {Hit(1, -2.0)};
+  ranking.hits = {Hit(1, -3.0)};
   EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
   ranking.hits[0].apart = 4.0;
   EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());

@@ -50,7 +50,7 @@ struct RecallIndex::Parts {
     for (const Term& term : text.terms) {
       // A character inside a word is looked for in what the user says only: it is most of a CJK
       // text's postings and least of its meaning.
-      if (term.inside && !by_user) continue;
+      if (term.inside && !(by_user && term.edge)) continue;
       const size_t at = (offset + term.position) / kPassageTokensMax;
       if (at != passage) first_sentence = at == 0 ? 0 : term.sentence;
       passage = at;

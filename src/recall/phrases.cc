@@ -313,13 +313,15 @@ const std::string_view kCorrects =
     "\u043e\u0448\u0438\u0431\u0441\u044f|\u043e\u0448\u0438\u0431\u043b\u0430\u0441\u044c|\u0438"
     "\u043c\u0435\u043b \u0432 \u0432\u0438\u0434\u0443|\u0438\u0441\u043f\u0440\u0430\u0432\u043b"
     "\u0435\u043d\u0438\u0435|\u0443\u0436\u0435 \u043d\u0435|"
-    "update|sondern|neu|neue|neuer|neues|, not|, nicht|, pas|, et non|, niet|, inte|, n\u00e3o|in fact|actually|eigentlich|"
+    "update|sondern|neu|neue|neuer|neues|"
+    ", not|, nicht|, pas|, et non|, niet|, inte|, n\u00e3o|in fact|actually|eigentlich|"
     "en r\u00e9alit\u00e9|in realt\u00e0|de fato|"
     "was not|were not|renamed|moved the|moved to|now|these days|jetzt|verlegt|umbenannt|war nicht|"
     "maintenant|a d\u00e9plac\u00e9|rebaptis\u00e9|n'\u00e9tait pas|ahora|adesso|agora|nu|nyt|"
     "\u0442\u0435\u043f\u0435\u0440\u044c";
 const std::string_view kDenseCorrects =
-    "\u6539\u4e3a|\u6362\u6210|\u4e0d\u518d|\u9519\u4e86|\u8bb0\u6df7|\u4e0d\u5bf9|\u66f4\u6b63|\u6211\u6307|\u6539\u6210|\u6539\u5230|"
+    "\u6539\u4e3a|\u6362\u6210|\u4e0d\u518d|"
+    "\u9519\u4e86|\u8bb0\u6df7|\u4e0d\u5bf9|\u66f4\u6b63|\u6211\u6307|\u6539\u6210|\u6539\u5230|"
     "\u5f04\u9519|\u641e\u9519|\u8bf4\u9519|\u800c\u4e0d\u662f|\u8a02\u6b63|\u9593\u9055\u3048|"
     "\u9593\u9055\u3044|\u3058\u3083\u306a\u304f\u3066|\u3067\u306f\u306a\u304f|\u6b63\u3057\u304f"
     "\u306f|"

@@ -202,6 +202,7 @@ class Walk {
     term.sort = sort;
     term.asked = asked_;
     term.inside = inside_;
+    term.edge = edge_;
     term.named = named_;
     term.unit = out_.units;
     term.position = out_.tokens - 1;
@@ -318,8 +319,9 @@ class Walk {
       if (i + 1 < chars.size()) Add(TermSort::kPair, Slice(run, chars, i, 2));
       if (IsHan(chars[i].code_point) || chars.size() == 1) {
         inside_ = chars.size() > 1;
+        edge_ = i == 0 || i + 1 == chars.size();
         Add(TermSort::kSingle, Slice(run, chars, i, 1));
-        inside_ = false;
+        inside_ = edge_ = false;
       }
     }
   }
@@ -387,6 +389,7 @@ class Walk {
   uint32_t spaces_ = 0;  // sentences that no mark ended
   bool asked_ = false;
   bool inside_ = false;
+  bool edge_ = false;
   bool named_ = false;
   bool first_word_ = true;  // of its sentence
 };

@@ -45,6 +45,7 @@ struct Term {
   TermSort sort = TermSort::kWord;
   bool asked = false;     // stands in a sentence that asks
   bool inside = false;    // a single character that pairs have as well
+  bool edge = false;      // ... the first or last of its run: perhaps a word of its own
   bool named = false;     // capitalised where only names are, or an identifier
   uint32_t unit = 0;      // terms of one word, identifier, run or day share it
   uint32_t position = 0;  // in tokens
