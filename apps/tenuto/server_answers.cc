@@ -65,6 +65,10 @@ TurnNote ReadNote(const json::object& event) {
   note.recomputed = CountAt(kv, "recomputed");
   for (const auto* reason : ObjectsAt(kv, "reasons"))
     note.reasons.emplace_back(TextAt(*reason, "code"), CountAt(*reason, "tokens"));
+  const json::object& recall = ObjectAt(tenuto, "recall");
+  note.recalled_tokens = CountAt(recall, "tokens");
+  for (const auto* candidate : ObjectsAt(recall, "candidates"))
+    note.recalled_turns += TrueAt(*candidate, "injected") ? 1 : 0;
   note.restore_ms = NumberAt(times, "restore");
   note.decode_ms = NumberAt(times, "decode");
   note.answer_tokens = CountAt(ObjectAt(event, "usage"), "completion_tokens");
@@ -135,6 +139,9 @@ std::string NoteText(const TurnNote& note) {
     if (code != "new" && code != "tail" && tokens > 0)
       news += (news.empty() ? "" : ", ") + count(tokens) + " " + code;
   add(computed + (news.empty() ? "" : " (" + news + ")"));
+  if (note.recalled_tokens > 0)
+    add("recalled " + CountText(static_cast<uint64_t>(note.recalled_turns), "turn") + " (" +
+        CountText(static_cast<uint64_t>(note.recalled_tokens), "token") + ")");
   // One token has no rate: decoding begins after it.
   if (note.decode_ms > 0 && note.answer_tokens > 1)
     add(fmt::format("{:.1f} tok/s",

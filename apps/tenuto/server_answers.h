@@ -24,6 +24,7 @@ std::string ChatRequestJson(const ChatOptions& options, const std::string& sessi
 struct TurnNote {
   int64_t reused = 0, restored = 0, recomputed = 0;  // tokens
   int64_t answer_tokens = 0;
+  int64_t recalled_turns = 0, recalled_tokens = 0;  // quoted from the archive
   double restore_ms = 0, decode_ms = 0;
   std::vector<std::pair<std::string, int64_t>> reasons;  // code, tokens
   bool replayed = false;

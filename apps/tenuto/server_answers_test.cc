@@ -36,6 +36,8 @@ TEST(ServerAnswersTest, EventsOfAStream) {
       ReadChatEvent(R"({"choices":[],"usage":{"completion_tokens":64},"tenuto":{"session":"chat",)"
                     R"("kv":{"reused":1,"restored":1204,"recomputed":23,)"
                     R"("reasons":[{"code":"tail","tokens":1,"detail":""}]},)"
+                    R"("recall":{"decision":"injected","tokens":75,"candidates":[)"
+                    R"({"turn":"A","injected":true},{"turn":"B","injected":false}]},)"
                     R"("timing_ms":{"restore":41.4,"decode":5000}}})");
   ASSERT_TRUE(note.ok() && note->note.has_value());
   EXPECT_EQ(note->note->reused, 1);
@@ -43,7 +45,8 @@ TEST(ServerAnswersTest, EventsOfAStream) {
   EXPECT_EQ(note->note->recomputed, 23);
   EXPECT_EQ(note->note->answer_tokens, 64);
   EXPECT_EQ(NoteText(*note->note),
-            "restored 1,204 tokens in 41 ms, reused 1, computed 23, 12.8 tok/s");
+            "restored 1,204 tokens in 41 ms, reused 1, computed 23, recalled 1 turn (75 tokens), "
+            "12.8 tok/s");
   EXPECT_EQ(ReadChatEvent(R"({"error":{"message":"the model fell over"}})")->error,
             "the model fell over");
   EXPECT_NE(ReadChatEvent(R"({"error":null})")->error, "");

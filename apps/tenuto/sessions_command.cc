@@ -14,6 +14,7 @@
 #include "serve/http/client.h"
 #include "serve/json/writer.h"
 #include "server_answers.h"
+#include "session/index_cache.h"
 #include "session_report.h"
 #include "store_layout.h"
 #include "tokenlog/sqlite/log.h"
@@ -126,13 +127,16 @@ Status DeleteThroughServer(const StorePaths& paths, const SessionKey& key, const
 Status DeleteAlone(WritableStore& store, const SessionKey& key) {
   auto log = SqliteTokenLog::Open(store.paths.log, SqliteMode::kWriter);
   if (!log) return std::move(log).error();
+  const auto row = (*log)->FindSession(key);
   auto files = (*log)->DeleteSession(key);
   if (!files && files.error().code() == Code::kNotFound) return NoSession(key, store.paths.root);
   if (!files) return std::move(files).error();
   TENUTO_ASSIGN(const auto payload, SegmentStore::Open(std::move(store.kv), SystemRandom()));
   for (const PayloadFileId file : *files)
     TENUTO_TRY(payload->Remove(file));
-  return Ok();
+  Metrics metrics;
+  IndexCache indexes(std::move(store.recall), SystemClock(), metrics);
+  return row.ok() ? indexes.Remove(row->id) : Ok();
 }
 
 Status Delete(const SessionsOptions& options, std::ostream& out) {
