@@ -118,8 +118,10 @@ void SessionManager::GetTurns(const SessionKey& key, TurnPageRequest page,
   context_.pool.Post([this, key, page = std::move(page), done = std::move(done)] {
     const auto read = [&]() -> Result<TurnPage> {
       TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
-      return page.newest_first ? NewestFirst(context_.log, row, page)
-                               : OldestFirst(context_.log, row, page);
+      TENUTO_ASSIGN(TurnPage found, page.newest_first ? NewestFirst(context_.log, row, page)
+                                                      : OldestFirst(context_.log, row, page));
+      TENUTO_ASSIGN(found.marks, context_.log.ReadTurnMarks(row.id));
+      return found;
     };
     auto turns = std::make_shared<Result<TurnPage>>(read());
     context_.core.Post([turns, done] { done(std::move(*turns)); });

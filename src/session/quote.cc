@@ -99,22 +99,23 @@ std::string SpanText(std::string_view mark, std::span<const QuotedTurn> turns) {
          quotes + "[end of " + name + "]\n\n";
 }
 
-std::string ChooseMark(std::string_view mark, std::string_view entropy,
-                       std::span<const std::string_view> texts) {
-  std::string chosen(mark);
+bool AnyHolds(std::span<const std::string_view> texts, std::string_view mark) {
+  return std::ranges::any_of(
+      texts, [&](std::string_view text) { return text.find(mark) != std::string_view::npos; });
+}
+
+std::string ChooseMark(std::string_view entropy, std::span<const std::string_view> texts) {
   // A text that holds one mark and the next, and so on, does not exist; the bound is for certainty.
   constexpr uint64_t kTriesMax = 100;
+  std::string mark;
   for (uint64_t i = 0; i < kTriesMax; ++i) {
-    const bool held = chosen.empty() || std::ranges::any_of(texts, [&](std::string_view text) {
-                        return text.find(chosen) != std::string_view::npos;
-                      });
-    if (!held) break;
     Sha256 hash;
     hash.UpdateField(entropy);
     hash.UpdateU64(i);
-    chosen = hash.Finish().Hex().substr(0, kMarkDigits);
+    mark = hash.Finish().Hex().substr(0, kMarkDigits);
+    if (!AnyHolds(texts, mark)) break;
   }
-  return chosen;
+  return mark;
 }
 
 std::string SpanDigest(std::string_view text) {

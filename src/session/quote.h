@@ -39,10 +39,9 @@ struct QuotedTurn {
 std::string QuoteText(const QuotedTurn& turn);
 // The whole span: frame and quotes, in the order given. "" without quotes.
 std::string SpanText(std::string_view mark, std::span<const QuotedTurn> turns);
-// `mark` where none of the texts holds it, else one made of `entropy` (of the session) that none of
-// them holds.
-std::string ChooseMark(std::string_view mark, std::string_view entropy,
-                       std::span<const std::string_view> texts);
+bool AnyHolds(std::span<const std::string_view> texts, std::string_view mark);
+// A mark made of `entropy` (of the session) that none of the texts holds.
+std::string ChooseMark(std::string_view entropy, std::span<const std::string_view> texts);
 // What tells two span texts apart: 16 hex digits.
 std::string SpanDigest(std::string_view text);
 

@@ -48,11 +48,6 @@ class Quoter {
                                   kQuoteWordsMin, kQuoteWordsMax);
     user_words_ = ranking.cues.asks_assistant ? words / kOtherSideShare : words;
     answer_words_ = ranking.cues.asks_assistant ? words : words / kOtherSideShare;
-    // Of the log, so that the same log quotes in the same frames (INV-8), and random: whoever wrote
-    // a text that is quoted one day can't have known it.
-    if (const auto first = log.ReadItems(question.row.id, question.row.head, 1, 1);
-        first.ok() && !first->empty())
-      entropy_ = first->front().id.value;
   }
 
   // nullptr: deleted, or not to be read.
@@ -88,7 +83,9 @@ class Quoter {
       choice.quotes.push_back(turn.quote);
       choice.span.lines.push_back(line);
     }
-    choice.mark = ChooseMark(question_.mark, entropy_, texts);
+    choice.mark = question_.mark;
+    if (choice.mark.empty() || AnyHolds(texts, choice.mark))
+      choice.mark = ChooseMark(FirstTurn(), texts);
     const std::string text = SpanText(choice.mark, turns);
     choice.digest = SpanDigest(text);
     choice.span.tokens.clear();
@@ -97,10 +94,16 @@ class Quoter {
   }
 
  private:
+  // What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and
+  // random: whoever wrote a text that is quoted one day can't have known it.
+  std::string FirstTurn() const {
+    const auto first = log_.ReadItems(question_.row.id, question_.row.head, 1, 1);
+    return first.ok() && !first->empty() ? first->front().id.value : "";
+  }
+
   TokenLog& log_;
   const TokenizeText& tokenize_;
   const RecallQuestion& question_;
-  std::string entropy_;
   uint32_t user_words_ = 0;
   uint32_t answer_words_ = 0;
   std::map<uint32_t, QuotedTurn> turns_;

@@ -103,6 +103,7 @@ struct TurnPageRequest {
 };
 struct TurnPage {
   std::vector<TurnRow> turns;
+  std::vector<TurnMarks> marks;  // of the session's turns, on this page or not
   bool more = false;
 };
 

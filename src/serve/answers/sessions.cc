@@ -30,7 +30,17 @@ void WriteSession(JsonWriter& writer, const SessionInfo& session) {
       .EndObject();
 }
 
-void WriteTurn(JsonWriter& writer, const TurnRow& turn) {
+// Only what differs from a turn that nobody touched.
+void WriteMarks(JsonWriter& writer, const TurnRow& turn, const std::vector<TurnMarks>& all) {
+  if (turn.deleted) writer.Field("deleted", true);
+  const auto marks = std::ranges::find(all, turn.id, &TurnMarks::turn);
+  if (marks == all.end()) return;
+  if (marks->pinned) writer.Field("pinned", true);
+  if (marks->recall_off) writer.Field("recall", false);
+  if (!marks->superseded_by.empty()) writer.Field("superseded_by", marks->superseded_by.value);
+}
+
+void WriteTurn(JsonWriter& writer, const TurnRow& turn, const std::vector<TurnMarks>& marks) {
   writer.BeginObject().Field("id", turn.id.value).Field("object", "turn");
   WriteTurnId(writer, "parent", turn.parent);
   writer.Key("items").Raw(OrElse(turn.items_json, "[]"));
@@ -40,8 +50,9 @@ void WriteTurn(JsonWriter& writer, const TurnRow& turn) {
       .Field("prompt_tokens", static_cast<uint64_t>(turn.prompt.size()))
       .Field("completion_tokens", static_cast<uint64_t>(turn.answer.size()))
       .Field("created_at", turn.created_unix_ms / 1000)
-      .Field("completed_at", turn.completed_unix_ms / 1000)
-      .EndObject();
+      .Field("completed_at", turn.completed_unix_ms / 1000);
+  WriteMarks(writer, turn, marks);
+  writer.EndObject();
 }
 
 }  // namespace
@@ -99,7 +110,7 @@ std::string TurnListBody(const TurnPage& page) {
   JsonWriter writer;
   writer.BeginObject().Field("object", "list").Key("data").BeginArray();
   for (const TurnRow& turn : page.turns)
-    WriteTurn(writer, turn);
+    WriteTurn(writer, turn, page.marks);
   writer.EndArray();
   WriteTurnId(writer, "first_id", page.turns.empty() ? TurnId{} : page.turns.front().id);
   WriteTurnId(writer, "last_id", page.turns.empty() ? TurnId{} : page.turns.back().id);
