@@ -1,5 +1,7 @@
 #include "serve/answers/sessions.h"
 
+#include <algorithm>
+
 namespace tenuto {
 namespace {
 
