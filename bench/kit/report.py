@@ -55,6 +55,8 @@ class Figure:
 
 
 def number(value):
+    if isinstance(value, int):
+        return str(value)
     return f"{value:.0f}" if abs(value) >= 100 else f"{value:.2f}"
 
 

@@ -24,8 +24,9 @@ class Server:
         self.store = pathlib.Path(store)
         self.port = free_port()
         self.log_path = setup.temp / "server.log"
+        source = ("-m", str(setup.model)) if setup.model else ("--fake-executor",)
         self.command = [
-            *(str(setup.tenuto), "serve", "-m", str(setup.model), "--store", str(store)),
+            *(str(setup.tenuto), "serve", *source, "--store", str(store)),
             *("--port", str(self.port), "--log-level", "warn", *setup.serve_flags, *flags),
         ]
         self.process = None
