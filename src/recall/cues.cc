@@ -135,6 +135,7 @@ Cues CuesOf(std::string_view folded) {
   static const Phrases kQuestionWords({phrases::kQuestionWords});
   static const Phrases kDenseQuestions({phrases::kDenseQuestions});
   static const Phrases kAnaphora({phrases::kAnaphora});
+  static const Phrases kGoesOn({phrases::kGoesOn});
   static const Phrases kTask({phrases::kTask, phrases::kDenseTask});
   static const Phrases kAsks({phrases::kAsksAssistant, phrases::kDenseAsksAssistant});
   static const Phrases kPersonal({phrases::kPersonal});
@@ -145,7 +146,7 @@ Cues CuesOf(std::string_view folded) {
                   kQuestionWords.LongestAt(text) > 0 || kDenseQuestions.In(text);
   cues.corrects = Corrects(text);
   cues.chat = IsChat(text);
-  cues.anaphoric = kAnaphora.In(text);
+  cues.anaphoric = kAnaphora.In(text) || kGoesOn.LongestAt(text) > 0;
   cues.task = kTask.In(text);
   cues.asks_assistant = kAsks.In(text);
   cues.personal = kPersonal.In(text);

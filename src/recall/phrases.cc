@@ -38,6 +38,24 @@ const std::string_view kDenseQuestionEnds =
     "\u4e48|\u54ea\u91cc|\u591a\u5c11|\u600e\u4e48\u6837";
 
 const std::string_view kAnaphora =
+    "it|its|his|their|theirs|hers|then|same|one|ones|earlier|before|you said|i said|we said|i told "
+    "you|"
+    "es|er|sie|sein|seine|ihr|ihre|dies|diese|dieser|dieses|dazu|damit|dann|daf\u00fcr|vorhin|"
+    "gesagt|"
+    "il|elle|ils|elles|en|y|ce|cet|cette|ces|celui|celle|ceux|leur|son|sa|ses|alors|m\u00eame|"
+    "l\u00e0-dessus|dit|"
+    "\u00e9l|ella|ellos|ese|esa|este|esta|entonces|mismo|dicho|lo|lui|lei|loro|questa|quella|"
+    "allora|stesso|detto|"
+    "ele|ela|eles|isso|essa|esse|ent\u00e3o|mesmo|dito|het|hem|haar|hun|dit|deze|die|toen|gezegd|"
+    "den|denna|detta|han|hon|dem|d\u00e5|sagt|\u043e\u043d|\u043e\u043d\u0430|\u043e\u043d\u0438|"
+    "\u043e\u043d\u043e|\u0435\u0433\u043e|\u0435\u0451|\u0438\u0445|\u044d\u0442\u043e\u0442|"
+    "\u044d\u0442\u0430|\u044d\u0442\u0438|\u0442\u043e\u0433\u0434\u0430|"
+    "\u0441\u043a\u0430\u0437\u0430\u043b|"
+    "\u5b83|\u4ed6|\u5979|\u5176|\u521a\u624d|\u4e4b\u524d\u8bf4|\u7136\u540e|\u3053\u308c|"
+    "\u3053\u306e|\u3053\u3053|\u5f7c|\u5f7c\u5973|\u3055\u3063\u304d|\u3082\u3063\u3068|"
+    "\u4ed6\u306b|\u307b\u304b|\u0e21\u0e31\u0e19|\u0e40\u0e02\u0e32|\u0e40\u0e18\u0e2d|"
+    "\u0e19\u0e35\u0e49|\u0e19\u0e31\u0e49\u0e19|\u0e40\u0e21\u0e37\u0e48\u0e2d\u0e01\u0e35\u0e49|"
+    "\u0e17\u0e35\u0e48\u0e1a\u0e2d\u0e01|"
     "that|there|this|those|these|them|him|her|he|she|they|else|again|sure|repeat|told me|since w"
     "hen|"
     "das|dazu|dabei|davon|daran|dar\u00fcber|daher|dort|ihn|ihm|noch|sicher|wiederhole"
@@ -57,6 +75,12 @@ const std::string_view kAnaphora =
     "\u0e40\u0e23\u0e37\u0e48\u0e2d\u0e07\u0e19\u0e35\u0e49|\u0e41\u0e19\u0e48\u0e43\u0e08|\u0e2d"
     "\u0e35\u0e01|\u0e0b\u0e49\u0e33|\u0e15\u0e31\u0e49\u0e07\u0e41\u0e15\u0e48\u0e40\u0e21\u0e37"
     "\u0e48\u0e2d|\u0e17\u0e27\u0e19";
+
+// What goes on from the turn before begins like this.
+const std::string_view kGoesOn =
+    "and|but|so|also|und|aber|also|et|mais|donc|y|pero|e|ma|mas|en|maar|och|men|\u0438|\u0430|"
+    "\u043d\u043e|\u90a3|\u90a3\u4e48|\u800c|\u305d\u308c\u3067|\u3058\u3083\u3042|\u3067\u306f|"
+    "\u3042\u3068|\u0e41\u0e25\u0e49\u0e27|\u0e41\u0e15\u0e48|\u0e07\u0e31\u0e49\u0e19";
 
 const std::string_view kChat =
     "hi|hello|hello there|hey|hiya|howdy|good morning|good evening|good afternoon|good night|mornin"

@@ -10,6 +10,7 @@ extern const std::string_view kQuestionWords;
 extern const std::string_view kDenseQuestions;
 extern const std::string_view kDenseQuestionEnds;
 extern const std::string_view kAnaphora;
+extern const std::string_view kGoesOn;
 extern const std::string_view kChat;
 extern const std::string_view kDenseChat;
 extern const std::string_view kTask;

@@ -18,6 +18,7 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
 constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
+constexpr uint32_t kBriefTokens = 7;
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
 bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
@@ -356,6 +357,17 @@ class RankRun {
     return fits && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
   }
 
+  // A few words said right behind go with it, whatever the language: "no, the other one".
+  int64_t BriefAfter(uint32_t turn_at) const {
+    const uint32_t next = turn_at + 1;
+    if (next >= index_.turns().size()) return -1;
+    const TurnInfo& info = index_.turns()[next];
+    const PassageInfo& passage = index_.passages()[info.first_passage];
+    const bool brief = passage.user_tokens > 0 && passage.user_tokens <= kBriefTokens &&
+                       !info.Is(TurnInfo::kBareQuestion) && info.Is(TurnInfo::kShort);
+    return brief && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
+  }
+
   const MatchInfo& SharedInfo(uint32_t terms) {
     const auto [known, fresh] = shared_.try_emplace(terms);
     if (fresh) known->second = match_.InfoOf(terms, terms);
@@ -431,7 +443,7 @@ class RankRun {
     if (close) {
       const int64_t next = CorrectedBy(turn.turn_at);
       const int64_t newer = NewerThan(turn);
-      for (const int64_t at : {next, newer}) {
+      for (const int64_t at : {next >= 0 ? next : BriefAfter(turn.turn_at), newer}) {
         if (at >= 0) hit.with.push_back(index_.turns()[static_cast<size_t>(at)].turn);
       }
     }
