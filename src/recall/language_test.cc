@@ -81,5 +81,13 @@ TEST(LanguageTest, PhrasesMatchWholeWordsOnly) {
   EXPECT_FALSE(CuesIn("hibiscus").chat);
 }
 
+TEST(LanguageTest, PointingBack) {
+  for (const char* text : {"since when is it so?", "and the colour?", "\u0438 \u0433\u0434\u0435?",
+                           "\u3042\u3068\u3001\u3044\u3064?", "et lui?"}) {
+    EXPECT_TRUE(CuesOf(text).anaphoric) << text;
+  }
+  EXPECT_FALSE(CuesOf("what is the colour of the garnet?").anaphoric);
+}
+
 }  // namespace
 }  // namespace tenuto

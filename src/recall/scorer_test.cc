@@ -231,6 +231,17 @@ TEST(ScorerTest, WordsOfOneSentenceBelongTogether) {
   EXPECT_LT(next, apart.hits[0].apart);
 }
 
+TEST(ScorerTest, AFewWordsRightBehindGoWithTheHit) {
+  TestArchive archive;
+  archive.Fill(30);
+  const uint32_t fact = archive.Say("The garnet of Gudrun lies in the boathouse.");
+  const uint32_t brief = archive.Say("Oho, the shed.");
+  archive.Fill(30);
+  const Ranking ranking = archive.Rank("Where is Gudrun's garnet?");
+  ASSERT_EQ(ranking.hits.at(0).turn, fact);
+  EXPECT_EQ(ranking.hits[0].with, Turns{brief});
+}
+
 TEST(ScorerTest, NothingToFind) {
   TestArchive archive;
   EXPECT_TRUE(archive.Rank("anything").hits.empty());
