@@ -248,7 +248,7 @@ def pieces_of(server, session):
     """[(segment file, offset, bytes)] of a session's pieces, in order."""
     rows = read_log(
         server,
-        "SELECT file, offset, bytes FROM pieces JOIN sessions ON sessions.id = pieces.session"
+        "SELECT file, offset, pieces.bytes FROM pieces JOIN sessions ON sessions.id = pieces.session"
         " WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
         session,
     )
