@@ -1,6 +1,6 @@
 #include "serve/answers/sessions.h"
 
-#include <algorithm>
+#include <unordered_map>
 
 namespace tenuto {
 namespace {
@@ -32,17 +32,20 @@ void WriteSession(JsonWriter& writer, const SessionInfo& session) {
       .EndObject();
 }
 
+using MarksByTurn = std::unordered_map<std::string_view, const TurnMarks*>;
+
 // Only what differs from a turn that nobody touched.
-void WriteMarks(JsonWriter& writer, const TurnRow& turn, const std::vector<TurnMarks>& all) {
+void WriteMarks(JsonWriter& writer, const TurnRow& turn, const MarksByTurn& all) {
   if (turn.deleted) writer.Field("deleted", true);
-  const auto marks = std::ranges::find(all, turn.id, &TurnMarks::turn);
-  if (marks == all.end()) return;
-  if (marks->pinned) writer.Field("pinned", true);
-  if (marks->recall_off) writer.Field("recall", false);
-  if (!marks->superseded_by.empty()) writer.Field("superseded_by", marks->superseded_by.value);
+  const auto found = all.find(turn.id.value);
+  if (found == all.end()) return;
+  const TurnMarks& marks = *found->second;
+  if (marks.pinned) writer.Field("pinned", true);
+  if (marks.recall_off) writer.Field("recall", false);
+  if (!marks.superseded_by.empty()) writer.Field("superseded_by", marks.superseded_by.value);
 }
 
-void WriteTurn(JsonWriter& writer, const TurnRow& turn, const std::vector<TurnMarks>& marks) {
+void WriteTurn(JsonWriter& writer, const TurnRow& turn, const MarksByTurn& marks) {
   writer.BeginObject().Field("id", turn.id.value).Field("object", "turn");
   WriteTurnId(writer, "parent", turn.parent);
   writer.Key("items").Raw(OrElse(turn.items_json, "[]"));
@@ -111,8 +114,11 @@ std::string SessionListBody(const SessionListing& listing) {
 std::string TurnListBody(const TurnPage& page) {
   JsonWriter writer;
   writer.BeginObject().Field("object", "list").Key("data").BeginArray();
+  MarksByTurn marks;
+  for (const TurnMarks& of_one : page.marks)
+    marks.emplace(of_one.turn.value, &of_one);
   for (const TurnRow& turn : page.turns)
-    WriteTurn(writer, turn, page.marks);
+    WriteTurn(writer, turn, marks);
   writer.EndArray();
   WriteTurnId(writer, "first_id", page.turns.empty() ? TurnId{} : page.turns.front().id);
   WriteTurnId(writer, "last_id", page.turns.empty() ? TurnId{} : page.turns.back().id);
