@@ -152,6 +152,9 @@ RecallMemory::RecallMemory(TokenLog& log, IndexCache& indexes, TokenizeText toke
 Result<uint64_t> RecallMemory::BringUp(IndexedSession& entry, Analyser& analyser,
                                        const SessionRow& row) {
   if (entry.lines == row.turns && entry.last_turn == row.head) return uint64_t{0};
+  // Ahead: turns were committed since `row` was read, and tasks of the pool overtake each other.
+  // What is asked for is bounded by the scope.
+  if (entry.lines > row.turns) return uint64_t{0};
   if (entry.lines > 0) {
     TENUTO_ASSIGN(const auto last, log_.ReadItems(row.id, row.head, entry.lines, 1));
     if (last.empty() || last.front().id != entry.last_turn) entry.Clear();

@@ -248,8 +248,8 @@ def pieces_of(server, session):
     """[(segment file, offset, bytes)] of a session's pieces, in order."""
     rows = read_log(
         server,
-        "SELECT file, offset, pieces.bytes FROM pieces JOIN sessions ON sessions.id = pieces.session"
-        " WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
+        "SELECT file, offset, pieces.bytes FROM pieces"
+        " JOIN sessions ON sessions.id = pieces.session WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
         session,
     )
     places = []
