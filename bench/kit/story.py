@@ -109,6 +109,22 @@ def told(turns, early=80):
     return [facts[i][0] if i in facts else small_talk(i) for i in range(turns)]
 
 
+def reply(number):
+    """What an assistant could have said, for turns that no model answers."""
+    draw = random.Random(f"reply {number}")
+    first, second = draw.sample(THINGS, 2)
+    return draw.choice(
+        (
+            f"Many people think of {first} first.",
+            f"It has more to do with {second} than one would think.",
+            f"I like {first} very much.",
+            f"Sure. Let me know when you want to hear of {second}.",
+            "Thank you for telling me.",
+            f"That depends on the {first}.",
+        )
+    )
+
+
 def is_right(answer, expected):
     """The word itself, in any case, and not as a part of another number."""
     found = re.search(rf"(?<![\w]){re.escape(expected)}", answer, re.IGNORECASE)

@@ -93,13 +93,13 @@ def ask(server, turns, wording, question):
     return answer["choices"][0]["message"]["content"]
 
 
-def measure(server, facts=None):
+def measure(server, facts=None, wordings=tuple(WORDINGS)):
     """[{"wording", "one", "several", "asked", "tokens"}]: right answers with one turn quoted and
     with several.
     """
     count = facts or len(story.FACTS)
     rows = []
-    for wording in WORDINGS:
+    for wording in wordings:
         right = {False: 0, True: 0}
         for which, (_, question, expected) in enumerate(story.FACTS[:count]):
             for several in right:
