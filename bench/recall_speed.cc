@@ -4,12 +4,12 @@
 //
 //     recall_speed [--rounds N] TURNS.jsonl QUESTIONS.jsonl
 //
-// Prints one JSON object. One thread; times of the wall clock.
+// Prints one JSON object. One thread; its processor time.
 #include <algorithm>
 #include <boost/json.hpp>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
+#include <ctime>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -24,9 +24,12 @@ namespace json = boost::json;
 
 constexpr size_t kHitsMax = 12;
 
+// Processor time of this thread: all is computed in memory, and other programs' share of the core
+// is not ours to measure.
 double NowUs() {
-  const auto now = std::chrono::steady_clock::now().time_since_epoch();
-  return std::chrono::duration<double, std::micro>(now).count();
+  timespec now = {};
+  if (clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) != 0) std::abort();
+  return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
 }
 
 [[noreturn]] void Die(const std::string& what) {
@@ -139,7 +142,7 @@ int Run(const char* turns, const char* questions, size_t rounds) {
 
   std::vector<double> load_us;
   std::vector<double> first_us;
-  for (size_t round = 0; round < 5; ++round) {
+  for (size_t round = 0; round < 15; ++round) {
     const double started = NowUs();
     Result<RecallIndex> loaded = RecallIndex::Decode(bytes);
     if (!loaded.ok()) Die(loaded.error().message());
@@ -165,7 +168,9 @@ int Run(const char* turns, const char* questions, size_t rounds) {
   out["index_per_text"] = static_cast<double>(bytes.size()) / static_cast<double>(built.text_bytes);
   out["encode_us"] = encode_us;
   out["load_us"] = Part(load_us, 50);
+  out["load_min_us"] = Part(load_us, 0);
   out["load_and_first_query_us"] = Part(first_us, 50);
+  out["load_and_first_query_min_us"] = Part(first_us, 0);
   out["query_p50_us"] = Part(warm_us, 50);
   out["query_p95_us"] = Part(warm_us, 95);
   out["query_max_us"] = Part(warm_us, 100);

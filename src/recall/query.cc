@@ -17,8 +17,9 @@ constexpr double kNameWeight = 1.2;
 constexpr double kPhraseWeight = 0.65;  // of each of two words that always stand together
 constexpr uint32_t kPhraseEntriesMax = 20000;
 constexpr size_t kAnswerTermsMax = 8;
-constexpr uint32_t kLeaningUnitsMax = 1;   // a message of more words of its own stands by itself
-constexpr uint32_t kPointingUnitsMax = 3;  // ... also with "it" or "that" in it
+constexpr uint32_t kLeaningUnitsMax = 1;  // a message of more words of its own stands by itself
+constexpr uint32_t kPointingUnitsMax =
+    3;  // ... also where "that" is in it and the archive knows none of them
 
 bool OnlyHiragana(std::string_view text) {
   const std::vector<Character> chars = CharactersOf(text);
@@ -254,8 +255,9 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
   query.own_known = builder.KnownUnits();
 
   // What was said last matters as far as the message names little itself.
-  const uint32_t units_max = query.cues.anaphoric ? kPointingUnitsMax : kLeaningUnitsMax;
-  const bool leans = query.own_known < 2 && query.own_units <= units_max;
+  const bool points = query.cues.anaphoric && query.own_known == 0;
+  const bool leans =
+      query.own_known < 2 && query.own_units <= (points ? kPointingUnitsMax : kLeaningUnitsMax);
   if (leans && !query.cues.chat && !query.cues.task) {
     const Analysed user = analyser.Analyse(question.last_user, options);
     Analysed answer = analyser.Analyse(question.last_answer, options);
