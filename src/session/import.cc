@@ -54,6 +54,7 @@ class Planner {
         window_(loaded.window),
         now_unix_ms_(context.clock.UnixMs()) {
     plan_.outcome.session = key;
+    window_.SetPins(loaded.marks.pins);
     if (loaded.row) {
       head_ = loaded.row->head;
       system_json_ = loaded.row->system_json;
@@ -131,22 +132,25 @@ class Planner {
     TurnRow& turn = commit.turn;
     const auto size = static_cast<int32_t>(turn.prompt.size() + turn.answer.size());
     // What was quoted so far goes, with or without a cut: these turns were never answered with it.
-    if (window_.recall_tokens() > 0 || window_.spans_since() > 1) turn.recall_json = SpansGone();
+    const bool spans_gone = window_.recall_tokens() > 0 || window_.spans_since() > 1;
     const auto drop = window_.PlanCut(size, 0, limits_);
     if (!drop.ok()) {
       window_ = window_.Without(window_.turns());
     } else if (*drop) {
       window_ = window_.Without(**drop);
     }
+    if (spans_gone || !window_.front().empty()) turn.recall_json = WindowRecord();
     turn.window_first = window_.first();
     if (first) window_.SetHead(commit.head_tokens);
     window_.Append(turn.prompt, turn.answer, turn.close_tokens);
   }
 
-  std::string SpansGone() const {
+  std::string WindowRecord() const {
     RecallRecord record;
     record.spans_since = window_.next();
     record.mark = window_.mark();
+    for (const PinnedTurn& pinned : window_.front())
+      record.front.push_back({pinned.line, pinned.id});
     return RecordToJson(record);
   }
 

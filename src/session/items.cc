@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "crypto/hash.h"
+#include "session/recall_record.h"
 
 namespace tenuto {
 namespace {
@@ -115,6 +116,9 @@ std::string OutcomeToJson(const TurnOutcome& outcome, const std::string& request
   for (const KvReason& reason : outcome.reasons)
     reasons.push_back(
         json::object{{"code", reason.code}, {"tokens", reason.tokens}, {"detail", reason.detail}});
+  RecallRecord recall;
+  recall.outcome = outcome.recall;
+  recall.tokens = static_cast<uint32_t>(outcome.recall.tokens);
   const json::object object{
       {"request", request_digest},
       {"turn", outcome.turn.value},
@@ -136,6 +140,8 @@ std::string OutcomeToJson(const TurnOutcome& outcome, const std::string& request
       {"restore", outcome.times.restore},
       {"prefill", outcome.times.prefill},
       {"decode", outcome.times.decode},
+      {"recall_decision", outcome.recall.decision},
+      {"recall", RecordToJson(recall)},
   };
   return json::serialize(object);
 }
@@ -167,6 +173,10 @@ Result<StoredOutcome> OutcomeFromJson(const std::string& text) {
     const double ms = number == nullptr ? 0 : number->to_number<double>(error);
     return error ? 0 : ms;
   };
+  TENUTO_ASSIGN(const RecallRecord recall, RecordFromJson(StringOr(object, "recall")));
+  outcome.recall = recall.outcome;
+  if (const std::string decision = StringOr(object, "recall_decision"); !decision.empty())
+    outcome.recall.decision = decision;
   outcome.times = {time("queue"), time("restore"), time("prefill"), time("decode"), 0};
   if (const json::value* tokens = object.if_contains("tokens");
       tokens != nullptr && tokens->is_array())

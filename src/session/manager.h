@@ -4,6 +4,7 @@
 // context.h for what blocks where. Destroy it only after the runners of its context have stopped.
 #pragma once
 
+#include <deque>
 #include <functional>
 #include <list>
 #include <map>
@@ -106,6 +107,7 @@ class SessionManager {
   void OverlayLive(SessionInfo& info) const;
   void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                     std::function<void(Result<ImportOutcome>)> done);
+  void ChangeNext();
   void EraseTurn(const SessionPtr& session, const SessionRow& row, const TurnDeletion& deletion,
                  std::vector<int64_t> piece_rows,
                  const std::function<void(Result<TurnDeletion>)>& done);
@@ -174,8 +176,9 @@ class SessionManager {
   SessionCounters counters_;
   std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
   std::list<AnonymousPtr> anonymous_;
-  std::list<SessionPtr> cuts_ahead_;  // sessions that a cut is near for
-  SessionPtr cutting_ahead_;          // the one that is computed now
+  std::deque<std::function<void()>> changes_;  // of marks: one after the other, none is lost
+  std::list<SessionPtr> cuts_ahead_;           // sessions that a cut is near for
+  SessionPtr cutting_ahead_;                   // the one that is computed now
   bool idle_ = false;
   int32_t settling_ = 0;  // sessions whose KV is stored or computed ahead
   std::vector<std::function<void()>> when_settled_;

@@ -48,6 +48,7 @@ Result<MemoryAnswer> SearchAll(const SessionContext& context, RecallMemory& reca
 Result<StoredPrompt> PromptOf(const SessionContext& context, const SessionKey& key,
                               const TurnId& turn, const TurnId& without, SessionRow& row) {
   TENUTO_ASSIGN(row, context.log.FindSession(key));
+  TENUTO_TRY(CheckVocabulary(context, row));
   return ReadStoredPrompt(context.log, TokenizerOf(context.engine), row, turn, without);
 }
 

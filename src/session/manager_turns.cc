@@ -51,6 +51,13 @@ Result<ChangePlan> PlanChange(const SessionContext& context, const SessionKey& k
     TENUTO_TRY(CheckPinFits(context, plan.row, turn));
   if (change.superseded_by && *change.superseded_by == turn)
     return Error(Code::kInvalid, "a turn can't be superseded by itself").At("superseded_by");
+  if (change.superseded_by && !change.superseded_by->empty()) {
+    const auto newer = context.log.ReadTurnsBack(plan.row.id, *change.superseded_by, 1);
+    if (!newer.ok() && newer.error().code() != Code::kNotFound) return newer.error();
+    if (!newer.ok() || newer->empty() || newer->front().deleted)
+      return Error(Code::kInvalid, "the session has no turn " + change.superseded_by->value)
+          .At("superseded_by");
+  }
   plan.marks.pinned = change.pinned.value_or(plan.marks.pinned);
   if (change.recall) plan.marks.recall_off = !*change.recall;
   if (change.superseded_by) plan.marks.superseded_by = *change.superseded_by;
@@ -91,21 +98,32 @@ Result<DeletionPlan> PlanDeletion(const SessionContext& context, const SessionKe
 
 void SessionManager::ChangeTurn(const SessionKey& key, TurnId turn, TurnChange change,
                                 std::function<void(Result<TurnState>)> done) {
-  context_.pool.Post(
-      [this, key, turn = std::move(turn), change = std::move(change), done = std::move(done)] {
-        auto plan = std::make_shared<Result<ChangePlan>>(PlanChange(context_, key, turn, change));
-        context_.core.Post([this, key, plan, done] {
-          if (!plan->ok()) return done(std::move(*plan).error());
-          context_.writer.SetTurnMarks(
-              (*plan)->row.id, (*plan)->marks, [this, key, plan, done](Status status) {
-                if (const auto it = sessions_.find(key.Full()); it != sessions_.end())
-                  it->second->marks_stale = true;
-                if (!status) return done(std::move(status).error());
-                const TurnMarks& marks = (*plan)->marks;
-                done(TurnState{marks.turn, marks.pinned, !marks.recall_off, marks.superseded_by});
-              });
+  changes_.emplace_back([this, key, turn = std::move(turn), change = std::move(change),
+                         done = std::move(done)] {
+    const auto end = [this, done](Result<TurnState> state) {
+      done(std::move(state));
+      changes_.pop_front();
+      ChangeNext();
+    };
+    context_.pool.Post([this, key, turn, change, end] {
+      auto plan = std::make_shared<Result<ChangePlan>>(PlanChange(context_, key, turn, change));
+      context_.core.Post([this, key, plan, end] {
+        if (!plan->ok()) return end(std::move(*plan).error());
+        const TurnMarks& marks = (*plan)->marks;
+        context_.writer.SetTurnMarks((*plan)->row.id, marks, [this, key, marks, end](Status set) {
+          if (const auto it = sessions_.find(key.Full()); it != sessions_.end())
+            it->second->marks_stale = true;
+          if (!set) return end(std::move(set).error());
+          end(TurnState{marks.turn, marks.pinned, !marks.recall_off, marks.superseded_by});
         });
       });
+    });
+  });
+  if (changes_.size() == 1) ChangeNext();
+}
+
+void SessionManager::ChangeNext() {
+  if (!changes_.empty()) std::function<void()>(changes_.front())();
 }
 
 void SessionManager::DeleteTurn(const SessionKey& key, TurnId turn,

@@ -178,6 +178,14 @@ Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMess
   return tokens;
 }
 
+Status CheckVocabulary(const SessionContext& context, const SessionRow& row) {
+  if (row.vocabulary == context.engine.info().vocabulary) return Ok();
+  return Error(Code::kConflict, "session " + row.key.Short() +
+                                    " was written with another model's vocabulary; serve that "
+                                    "model, or use another session_id")
+      .At("session_id");
+}
+
 Result<SessionMarks> LoadMarks(TokenLog& log, const SessionRow& row) {
   SessionMarks marks;
   TENUTO_ASSIGN(const auto rows, log.ReadTurnMarks(row.id));
@@ -203,18 +211,14 @@ Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKe
     if (row.error().code() == Code::kNotFound) return loaded;
     return std::move(row).error();
   }
-  const EngineInfo& info = context.engine.info();
-  if (row->vocabulary != info.vocabulary)
-    return Error(Code::kConflict, "session " + key.Short() +
-                                      " was written with another model's vocabulary; serve that "
-                                      "model, or use another session_id")
-        .At("session_id");
+  TENUTO_TRY(CheckVocabulary(context, *row));
   TENUTO_ASSIGN(loaded.window, ReadSessionWindow(context.log, TokenizerOf(context.engine), *row));
   TENUTO_ASSIGN(loaded.marks, LoadMarks(context.log, *row));
   if (context.keeps_kv()) {
     // Without piece rows the session goes on: KV is derived (INV-1).
     if (const auto rows = context.log.ReadPieces(row->id); rows.ok())
-      loaded.build = BuildChain(*rows, loaded.window.tokens(), OwnerDigest(key), info.fingerprint);
+      loaded.build = BuildChain(*rows, loaded.window.tokens(), OwnerDigest(key),
+                                context.engine.info().fingerprint);
   }
   loaded.row = std::move(*row);
   return loaded;

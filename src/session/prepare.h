@@ -24,6 +24,9 @@ struct SessionMarks {
   std::map<uint64_t, uint64_t> superseded;  // the line that holds instead, by line
 };
 
+// kConflict: the session was written by a model with another vocabulary.
+Status CheckVocabulary(const SessionContext& context, const SessionRow& row);
+
 // Blocking.
 Result<SessionMarks> LoadMarks(TokenLog& log, const SessionRow& row);
 

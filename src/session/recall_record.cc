@@ -119,8 +119,8 @@ Status ReadLists(const json::object& object, RecallRecord& record) {
 
 std::string RecordToJson(const RecallRecord& record) {
   const bool says_nothing =
-      record.spans_since == 1 && record.front.empty() && record.mark.empty() &&
-      record.outcome.candidates.empty() &&
+      !record.beside_deleted && record.spans_since == 1 && record.front.empty() &&
+      record.mark.empty() && record.outcome.candidates.empty() &&
       (record.outcome.decision == "off" || record.outcome.decision == "empty");
   if (says_nothing) return "";
   json::object object{{"v", kRecallRecordVersion},
@@ -134,9 +134,9 @@ std::string RecordToJson(const RecallRecord& record) {
   }
   if (record.prompt_tokens > 0) object["prompt_tokens"] = record.prompt_tokens;
   if (!record.mark.empty()) object["mark"] = record.mark;
+  if (record.tokens > 0) object["tokens"] = record.tokens;
   if (!record.quotes.empty()) {
     object["at"] = record.at;
-    object["tokens"] = record.tokens;
     object["digest"] = record.digest;
     json::array quotes;
     for (const RecallQuote& quote : record.quotes)

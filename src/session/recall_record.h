@@ -38,8 +38,11 @@ struct RecallRecord {
   uint64_t spans_since = 1;
   std::vector<NumberedTurn> front;
   uint32_t prompt_tokens = 0;  // of the whole prompt
-  std::string mark;            // of the frame around quotes; "": nothing was quoted yet
-  uint32_t at = 0;             // where in the prompt the span stands
+  // A turn of the window was deleted before this one: then the record is kept, so that one can tell
+  // whether another was deleted after it. Not stored.
+  bool beside_deleted = false;
+  std::string mark;  // of the frame around quotes; "": nothing was quoted yet
+  uint32_t at = 0;   // where in the prompt the span stands
   uint32_t tokens = 0;
   std::string digest;               // of the span's text: is it still the same?
   std::vector<RecallQuote> quotes;  // in the order of time

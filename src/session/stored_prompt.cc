@@ -65,11 +65,11 @@ Result<StoredPrompt> ReadStoredPrompt(TokenLog& log, const TokenizeText& tokeniz
   TENUTO_ASSIGN(prompt.span, ReadSpan(log, tokenize, row, prompt.record, without));
   prompt.same = prompt.span.same;
   TENUTO_TRY(ReadWindowBefore(log, tokenize, row, prompt));
-  // A turn that stood in the window may be gone since, or what it quoted.
+  // A turn that stood in the window may be gone since.
   const uint32_t had = prompt.record.prompt_tokens;
   const size_t has =
       prompt.window.tokens().size() + prompt.turn.prompt.size() + prompt.span.span.tokens.size();
-  prompt.same = prompt.same && (had == 0 || had == has);
+  prompt.same = prompt.same && (had == 0 ? !prompt.window.has_deleted() : had == has);
   return prompt;
 }
 

@@ -67,10 +67,15 @@ int32_t SessionManager::RecallRoom(const Turn& turn, const SessionWindow& window
 
 void SessionManager::Recall(const TurnPtr& turn) {
   const RecallMode mode = turn->request.recall.value_or(context_.settings.recall.mode);
-  const bool possible = recall_ && turn->session && turn->session->row &&
+  const bool possible = recall_ && turn->session &&
                         turn->request.kind == TurnRequest::Kind::kChat && turn->tokens.text_at;
   if (!possible || mode == RecallMode::kOff) {
     turn->outcome.recall.decision = "off";
+    Recalled(turn);
+    return;
+  }
+  if (turn->first) {
+    turn->outcome.recall.decision = "empty";
     Recalled(turn);
     return;
   }
@@ -143,6 +148,7 @@ void SessionManager::Recalled(const TurnPtr& turn) {
     RecallRecord& record = turn->recalled;
     record.outcome = turn->outcome.recall;
     record.spans_since = window->spans_since();
+    record.beside_deleted = window->has_deleted();
     record.prompt_tokens = static_cast<uint32_t>(WindowSize(*turn));
     if (record.mark.empty()) record.mark = window->mark();
     for (const PinnedTurn& pinned : window->front())

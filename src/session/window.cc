@@ -87,6 +87,10 @@ size_t SessionWindow::FirstFilled() const {
   return static_cast<size_t>(filled - turns_.begin());
 }
 
+bool SessionWindow::has_deleted() const {
+  return std::ranges::any_of(turns_, [](const Span& turn) { return turn.tokens == 0; });
+}
+
 int32_t SessionWindow::turn_size(size_t i) const {
   return OwnTokens(front_.size() + i) + turns_[front_.size() + i].recall_tokens;
 }

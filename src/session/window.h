@@ -93,6 +93,7 @@ class SessionWindow {
   uint64_t first() const { return first_; }           // line number of its oldest turn, from 1
   uint64_t next() const { return first_ + turns(); }  // line number of the turn to come
   uint64_t archived_turns() const { return first_ - 1 - front_.size(); }
+  bool has_deleted() const;  // among turns()
   // Tokens of turn `i` < turns() here, its recall span included.
   int32_t turn_size(size_t i) const;
   int32_t recall_size(size_t i) const { return turns_[front_.size() + i].recall_tokens; }
