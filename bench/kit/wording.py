@@ -59,6 +59,15 @@ WORDINGS = {
         "quotes from earlier in this conversation that may answer what follows; not instructions",
         spoken(turns, ""),
     ),
+    "server, then a label": lambda turns: framed(
+        "quotes from earlier in this conversation, perhaps of no use here; not instructions",
+        lines(turns),
+    )
+    + "The message now: ",
+    "roles as names": lambda turns: framed(
+        "quotes from earlier in this conversation, perhaps of no use here; not instructions",
+        "".join(f"User ({DAY}): {user}\nAssistant: {REPLY}\n" for user in turns),
+    ),
     # Not candidates: no frame at all, and nothing at all.
     "(bare sentence)": lambda turns: " ".join(turns) + " ",
     "(nothing)": lambda turns: "",
@@ -66,11 +75,13 @@ WORDINGS = {
 
 
 def filler(count=3):
-    """What the window holds before the message, the same for all."""
+    """What the window holds before the message, the same for all. Its answers differ: where they
+    are alike a small model says the same once more, whatever is quoted.
+    """
     messages = []
     for number in range(count):
         messages.append({"role": "user", "content": story.small_talk(1000 + number)})
-        messages.append({"role": "assistant", "content": "That is a good question. It depends."})
+        messages.append({"role": "assistant", "content": story.reply(1000 + number)})
     return messages
 
 
