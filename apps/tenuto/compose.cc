@@ -39,6 +39,8 @@ constexpr int32_t kResidentTokensCpu = 1024;
 
 constexpr size_t kSessionsPage = 1000;
 constexpr int64_t kIndexPauseNs = 15'000'000'000;
+constexpr int64_t kSweepPauseNs = 5'000'000'000;
+constexpr int64_t kSweepGoOnNs = 1'000'000'000;
 constexpr int64_t kLockWaitNs = 3'000'000'000;
 constexpr std::chrono::milliseconds kLockPause{50};
 
@@ -119,15 +121,30 @@ void KeepIndexesSmall(Server& server) {
   });
 }
 
+// Sessions whose time to live is over go. A pass that did not come to the end is soon followed by
+// the next.
+void SweepSessions(Server& server, int64_t pause_ns) {
+  server.core->After(pause_ns, [&server] {
+    server.sessions->SweepExpired(
+        [&server](bool more) { SweepSessions(server, more ? kSweepGoOnNs : kSweepPauseNs); });
+  });
+}
+
 SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& info) {
   SessionSettings settings;
   settings.window_tokens = WindowTokens(config, info);
   settings.window_high = config.window_high / 100.0;
   settings.window_low = config.window_low / 100.0;
+  settings.window_grid_tokens = config.window_grid;
   settings.window_answer_tokens = config.answer_tokens;
   settings.recall.mode = config.recall;
   settings.recall.tokens_max = config.recall_tokens;
   settings.recall.share_max = config.recall_share / 100.0;
+  settings.ttl_s = static_cast<uint64_t>(config.session_ttl);
+  settings.quotas = {static_cast<uint64_t>(config.session_turns_max),
+                     static_cast<uint64_t>(config.session_bytes_max),
+                     static_cast<uint64_t>(config.tenant_turns_max),
+                     static_cast<uint64_t>(config.tenant_bytes_max)};
   settings.keep_kv = !config.no_kv_store;
   settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens
                                   : config.n_gpu_layers > 0  ? info.cells
@@ -177,6 +194,7 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
       *server.engine, *server.log, *server.writer, server.payloads.get(), *server.core,
       *server.pool, SystemClock(), SystemRandom(), server.metrics,
       SessionSettingsOf(config, server.executor->info()), epoch, server.indexes.get()});
+  SweepSessions(server, kSweepGoOnNs);
   ServiceSettings service;
   service.turns_running_max = config.parallel;
   server.service =

@@ -61,7 +61,11 @@ Status SetText(ServeConfig& config, const ConfigField& field, std::string text,
 Status SetNumber(ServeConfig& config, const ConfigField& field, int64_t value) {
   if (value < field.min || value > field.max)
     return Invalid(std::to_string(value) + " is out of range" + OneOf(field));
-  config.*std::get<int32_t ServeConfig::*>(field.access) = static_cast<int32_t>(value);
+  if (const auto* large = std::get_if<int64_t ServeConfig::*>(&field.access)) {
+    config.** large = value;
+  } else {
+    config.*std::get<int32_t ServeConfig::*>(field.access) = static_cast<int32_t>(value);
+  }
   return Ok();
 }
 

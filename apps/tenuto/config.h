@@ -40,12 +40,18 @@ struct ServeConfig {
   // Store.
   std::string store;  // LoadConfig fills in the default
   bool no_kv_store = false;
+  int32_t session_ttl = 0;  // seconds; 0: for ever
+  int64_t session_turns_max = 0;
+  int64_t session_bytes_max = 0;
+  int64_t tenant_turns_max = 0;
+  int64_t tenant_bytes_max = 0;
 
   // Engine.
   int32_t ctx_size = 0;
   int32_t window = 0;
   int32_t window_high = 90;  // percent
   int32_t window_low = 55;   // percent
+  int32_t window_grid = 0;
   int32_t answer_tokens = 0;
   RecallMode recall = RecallMode::kAuto;
   int32_t recall_tokens = 512;
@@ -78,7 +84,7 @@ struct ChoiceAccess {
 };
 
 using FieldAccess = std::variant<std::string ServeConfig::*, int32_t ServeConfig::*,
-                                 bool ServeConfig::*, ChoiceAccess>;
+                                 int64_t ServeConfig::*, bool ServeConfig::*, ChoiceAccess>;
 
 enum class FieldKind : uint8_t {
   kText,

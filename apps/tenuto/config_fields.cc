@@ -11,6 +11,8 @@ namespace tenuto {
 namespace {
 
 constexpr int64_t kTokensMax = int64_t{1} << 26;
+constexpr int64_t kQuotaMax = int64_t{1} << 50;
+constexpr int64_t kTtlMaxS = (int64_t{1} << 31) - 1;
 // The other half of the sequence ids is for idle sessions, scratch and shared prefixes.
 constexpr int64_t kParallelMax = kSequencesMax / 2;
 
@@ -117,6 +119,51 @@ constexpr ConfigField kFields[] = {
      .help = "Keep no KV on disk: a session goes on after a restart by computing it again.",
      .kind = FieldKind::kSwitch,
      .access = &C::no_kv_store},
+    {.name = "session-ttl",
+     .placeholder = "SECONDS",
+     .group = "Store",
+     .help = "A session that nobody used for so long is deleted.",
+     .default_note = "never",
+     .kind = FieldKind::kNumber,
+     .access = &C::session_ttl,
+     .max = kTtlMaxS,
+     .serving = true},
+    {.name = "session-turns-max",
+     .placeholder = "N",
+     .group = "Store",
+     .help = "The most turns of one session; more are refused.",
+     .default_note = "no limit",
+     .kind = FieldKind::kNumber,
+     .access = &C::session_turns_max,
+     .max = kQuotaMax,
+     .serving = true},
+    {.name = "session-bytes-max",
+     .placeholder = "BYTES",
+     .group = "Store",
+     .help = "The most bytes that the log keeps of one session.",
+     .default_note = "no limit",
+     .kind = FieldKind::kNumber,
+     .access = &C::session_bytes_max,
+     .max = kQuotaMax,
+     .serving = true},
+    {.name = "tenant-turns-max",
+     .placeholder = "N",
+     .group = "Store",
+     .help = "The most turns of all sessions of a tenant.",
+     .default_note = "no limit",
+     .kind = FieldKind::kNumber,
+     .access = &C::tenant_turns_max,
+     .max = kQuotaMax,
+     .serving = true},
+    {.name = "tenant-bytes-max",
+     .placeholder = "BYTES",
+     .group = "Store",
+     .help = "The most bytes that the log keeps of all sessions of a tenant.",
+     .default_note = "no limit",
+     .kind = FieldKind::kNumber,
+     .access = &C::tenant_bytes_max,
+     .max = kQuotaMax,
+     .serving = true},
     // --- Engine ---
     {.name = "ctx-size",
      .short_flag = "-c",
@@ -153,6 +200,14 @@ constexpr ConfigField kFields[] = {
      .access = &C::window_low,
      .min = 10,
      .max = 90},
+    {.name = "window-grid",
+     .placeholder = "N",
+     .group = "Engine",
+     .help = "Cuts fall on the first turn at or behind a multiple of so many tokens.",
+     .default_note = "a sixteenth of the window",
+     .kind = FieldKind::kNumber,
+     .access = &C::window_grid,
+     .max = kTokensMax},
     {.name = "answer-tokens",
      .placeholder = "N",
      .group = "Engine",
@@ -329,6 +384,8 @@ std::string FieldText(const ServeConfig& config, const ConfigField& field) {
   if (const auto* text = std::get_if<std::string C::*>(&field.access)) return config.**text;
   if (const auto* number = std::get_if<int32_t C::*>(&field.access))
     return std::to_string(config.**number);
+  if (const auto* large = std::get_if<int64_t C::*>(&field.access))
+    return std::to_string(config.**large);
   if (const auto* flag = std::get_if<bool C::*>(&field.access))
     return config.**flag ? "true" : "false";
   const auto& choice = std::get<ChoiceAccess>(field.access);

@@ -376,6 +376,15 @@ void Service::ChangeTurn(SessionKey key, TurnId turn, TurnChange change,
   });
 }
 
+void Service::ChangeSettings(SessionKey key, SettingsPatch patch,
+                             std::function<void(Result<SessionInfo>)> done) {
+  state_->core.Post(
+      [state = state_, key = std::move(key), patch = std::move(patch), done = std::move(done)] {
+        if (state->stopping) return done(Stopping());
+        state->sessions.ChangeSettings(key, patch, done);
+      });
+}
+
 void Service::DeleteTurn(SessionKey key, TurnId turn,
                          std::function<void(Result<TurnDeletion>)> done) {
   state_->core.Post(

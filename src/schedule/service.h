@@ -19,6 +19,7 @@
 #include "io/runner.h"
 #include "session/import.h"
 #include "session/recall_types.h"
+#include "session/session_settings.h"
 #include "session/turn_types.h"
 
 namespace tenuto {
@@ -85,6 +86,8 @@ class Service {
   void Explain(SessionKey key, TurnId turn, std::function<void(Result<TurnExplanation>)> done);
   void ChangeTurn(SessionKey key, TurnId turn, TurnChange change,
                   std::function<void(Result<TurnState>)> done);
+  void ChangeSettings(SessionKey key, SettingsPatch patch,
+                      std::function<void(Result<SessionInfo>)> done);
   void DeleteTurn(SessionKey key, TurnId turn, std::function<void(Result<TurnDeletion>)> done);
   // Runs the prompt that a turn had once more, greedily; admitted like any turn, and leaves
   // nothing. Errors of SessionManager::ReadPrompt and of Submit. `done` comes also after Cancel.

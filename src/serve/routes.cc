@@ -23,6 +23,7 @@ constexpr std::array kRoutes = {
     Route{"POST", "/detokenize", HandleDetokenize},
     Route{"GET", "/v1/sessions", HandleListSessions},
     Route{"GET", "/v1/sessions/{id}", HandleGetSession},
+    Route{"PATCH", "/v1/sessions/{id}", HandleChangeSettings},
     Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession},
     Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns},
     Route{"POST", "/v1/sessions/{id}/import", HandleImport},

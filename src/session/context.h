@@ -18,6 +18,15 @@
 
 namespace tenuto {
 
+// Most turns and bytes, as the log counts them; 0: no limit.
+struct Quotas {
+  uint64_t session_turns_max = 0;
+  uint64_t session_bytes_max = 0;
+  uint64_t tenant_turns_max = 0;
+  uint64_t tenant_bytes_max = 0;
+};
+
+// Of the server. A session may have its own: EffectiveSettings in session_settings.h.
 struct SessionSettings {
   int32_t window_tokens = 0;  // most tokens of one session; <= the model's window, <= cells
   int32_t resident_idle_tokens =
@@ -32,6 +41,8 @@ struct SessionSettings {
   int32_t window_answer_tokens = 0;   // kept free for an answer of unknown length; 0: an eighth
   size_t sessions_cached_max = 1024;  // sessions whose tokens stay in memory while idle
   RecallSettings recall;
+  uint64_t ttl_s = 0;  // a session that was not updated for so long is deleted; 0: never
+  Quotas quotas;
   size_t restore_reads_ahead = 3;  // pieces read and checked while one is imported
 
   // Where a session's window is cut, for a turn that asks for at most `max_tokens`.

@@ -42,6 +42,10 @@ struct SessionCounters {
         recall_failures(metrics.GetCounter("tenuto_recall_failures_total",
                                            "Turns that went on without recall since the archive "
                                            "could not be read")),
+        sessions_expired(metrics.GetCounter("tenuto_sessions_expired_total",
+                                            "Sessions deleted since their time to live was over")),
+        quota_refusals(metrics.GetCounter("tenuto_quota_refusals_total",
+                                          "Turns and imports refused since a quota was used up")),
         preemptions(metrics.GetCounter("tenuto_preemptions_total",
                                        "Running turns taken off the engine for lack of KV cells")),
         restore_seconds(
@@ -67,6 +71,8 @@ struct SessionCounters {
   Counter& recall_injected;
   Counter& recall_tokens;
   Counter& recall_failures;
+  Counter& sessions_expired;
+  Counter& quota_refusals;
   Counter& preemptions;
   Histogram& restore_seconds;
   Histogram& commit_seconds;

@@ -18,7 +18,7 @@ constexpr TokenPos kSliceTokens = 128;
 // After a commit. Near: two more turns like the last one, or like a usual one, would be cut.
 void SessionManager::NoteCutAhead(const SessionPtr& session) {
   constexpr int32_t kTurnsAhead = 2;
-  const WindowLimits limits = context_.settings.Limits(std::nullopt);
+  const WindowLimits limits = SettingsOf(*session).Limits(std::nullopt);
   const int32_t usual = std::max(session->window.last_turn_tokens(), limits.grid_tokens);
   const bool near = session->window.size() + kTurnsAhead * usual > limits.high_tokens();
   if (!near || session->cut_noted || !context_.engine.info().range_export) return;
@@ -47,7 +47,7 @@ void SessionManager::CutAhead() {
 }
 
 void SessionManager::StartCutAhead(const SessionPtr& session) {
-  const size_t drop = session->window.UsualCut(context_.settings.Limits(std::nullopt));
+  const size_t drop = session->window.UsualCut(SettingsOf(*session).Limits(std::nullopt));
   if (drop == 0) return;
   SessionWindow cut = session->window.Without(drop);
   Resident& spare = session->spare;

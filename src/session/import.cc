@@ -48,7 +48,7 @@ class Planner {
   Planner(const SessionContext& context, const SessionKey& key, const LoadedSession& loaded,
           std::vector<ImportItem> items)
       : context_(context),
-        limits_(context.settings.Limits(std::nullopt)),
+        limits_(EffectiveSettings(context.settings, loaded.marks.overrides).Limits(std::nullopt)),
         items_(std::move(items)),
         close_(CloseTokens(context.engine)),
         window_(loaded.window),
@@ -118,6 +118,7 @@ class Planner {
     turn.incomplete = !run.answered;
     turn.created_unix_ms = TimeOf(run.begin);
     turn.completed_unix_ms = std::max(turn.created_unix_ms, TimeOf(run.end - 1));
+    commit.stored_unix_ms = now_unix_ms_;
     Place(commit, first);
     head_ = turn.id;
     ++plan_.outcome.turns;

@@ -29,7 +29,9 @@ SessionManager::SessionManager(SessionContext context)
     : context_(context),
       residency_(context.engine, context.metrics),
       buffers_(std::make_shared<BufferPool>(context.settings.restore_reads_ahead + 2)),
+      tenant_quota_(context.log, context.clock, context.settings.quotas),
       counters_(context.metrics) {
+  expiry_.shortest_ttl_s = context_.settings.ttl_s;
   TENUTO_CHECK(context_.settings.window_tokens > 1);
   if (context_.indexes != nullptr)
     recall_.emplace(context_.log, *context_.indexes, TokenizerOf(context_.engine),
@@ -109,6 +111,11 @@ void SessionManager::StartPreparing(const TurnPtr& turn) {
     if (!turn->request.idempotency_key.empty()) turn->request_digest = RequestDigest(turn->request);
     auto prepared = std::make_shared<Result<Prepared>>(
         Prepare(context_, PrepareInput{turn->request, load, marks, row, turn->request_digest}));
+    if (prepared->ok() && turn->request.session && !(*prepared)->replay)
+      if (auto fits = CheckTenantQuota(turn->request.session->tenant,
+                                       UseOf(turn->request, (*prepared)->tokens));
+          !fits)
+        *prepared = std::move(fits).error();
     context_.core.Post([this, turn, prepared] { PreparedOn(turn, std::move(*prepared)); });
   });
 }
@@ -148,7 +155,9 @@ Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
   const auto field = turn->request.kind == TurnRequest::Kind::kChat ? "messages" : "prompt";
   const int32_t answer_min = turn->request.max_tokens.value_or(1) > 0 ? 1 : 0;
   const auto suffix = static_cast<int32_t>(turn->tokens.suffix.size());
-  const WindowLimits limits = context_.settings.Limits(turn->request.max_tokens);
+  turn->settings = turn->session ? SettingsOf(*turn->session) : context_.settings;
+  if (turn->session) TENUTO_TRY(CheckQuota(*turn));
+  const WindowLimits limits = turn->settings.Limits(turn->request.max_tokens);
   const SessionWindow none;
   const SessionWindow& window = turn->session ? turn->session->window : none;
   auto drop = window.PlanCut(suffix, answer_min, limits);
@@ -176,6 +185,8 @@ void SessionManager::AdoptLoaded(Session& session, LoadedSession loaded) {
 void SessionManager::AdoptMarks(Session& session, SessionMarks marks) {
   session.window.SetPins(std::exchange(marks.pins, {}));
   session.marks = std::move(marks);
+  if (session.row && session.marks.overrides[SettingId::kTtl])
+    expiry_.Note(session.row->updated_unix_ms, SettingsOf(session).ttl_s);
 }
 
 void SessionManager::ReleaseLease(const SessionPtr& session) {

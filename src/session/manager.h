@@ -16,7 +16,9 @@
 #include "session/buffer_pool.h"
 #include "session/context.h"
 #include "session/counters.h"
+#include "session/expiry.h"
 #include "session/import.h"
+#include "session/quota.h"
 #include "session/residency.h"
 #include "session/turn.h"
 #include "session/turn_types.h"
@@ -84,6 +86,13 @@ class SessionManager {
                   std::function<void(Result<TurnDeletion>)> done);
   // kConflict while a turn holds the lease.
   void Delete(const SessionKey& key, std::function<void(Status)> done);
+  // In effect with the next turn. kInvalid as PatchSettings, or what stays in the window for good
+  // would fill it. kNotFound.
+  void ChangeSettings(const SessionKey& key, const SettingsPatch& patch,
+                      std::function<void(Result<SessionInfo>)> done);
+  // One pass over sessions that nobody used for long: deletes those whose time to live is over, a
+  // bounded number, none with a turn in progress. True: there may be more to do at once.
+  void SweepExpired(std::function<void(bool)> done);
 
   // Told by the scheduler: nothing runs or waits (any more). Idle time is used for cuts ahead.
   void SetIdle(bool idle);
@@ -113,12 +122,26 @@ class SessionManager {
                  const std::function<void(Result<TurnDeletion>)>& done);
   void ForgetIndex(int64_t session_id);
   void RemoveIndex(int64_t session_id);
+  // `unchanged_since`: only if it was last updated then, else kConflict.
+  void DeleteIf(const SessionKey& key, std::optional<int64_t> unchanged_since,
+                std::function<void(Status)> done);
   static Error InUse(const SessionKey& key);
   void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
                  const std::function<void(Status)>& done);
 
   // True, and the turn is finished: its client is gone or the server stops.
   bool EndedEarly(const TurnPtr& turn);
+
+  // Settings and limits (manager_settings.cc).
+  SessionSettings SettingsOf(const Session& session) const;
+  Status CheckQuota(const Turn& turn);
+  Status CheckImportQuota(const LoadedSession& loaded, const ImportPlan& plan);
+  Status CheckTenantQuota(const std::string& tenant, QuotaUse adds);
+  void RunSettingsChange(const SessionKey& key, const SettingsPatch& patch,
+                         const std::function<void(Result<SessionInfo>)>& done);
+  void SettingsChanged(const SessionRow& row, const SessionOverrides& overrides);
+  void AdoptSweep(const ExpiryPage& page);
+  void DeleteDue(std::shared_ptr<ExpiryPage> page, size_t next, std::function<void(bool)> done);
 
   // What is quoted in the prompt (turn_recall.cc).
   void Recall(const TurnPtr& turn);
@@ -173,12 +196,15 @@ class SessionManager {
   Residency residency_;
   std::shared_ptr<BufferPool> buffers_;
   std::optional<RecallMemory> recall_;  // none: nothing is recalled
+  TenantQuota tenant_quota_;
   SessionCounters counters_;
   std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
   std::list<AnonymousPtr> anonymous_;
-  std::deque<std::function<void()>> changes_;  // of marks: one after the other, none is lost
-  std::list<SessionPtr> cuts_ahead_;           // sessions that a cut is near for
-  SessionPtr cutting_ahead_;                   // the one that is computed now
+  std::deque<std::function<void()>>
+      changes_;                       // of marks and settings: one after the other, none is lost
+  std::list<SessionPtr> cuts_ahead_;  // sessions that a cut is near for
+  SessionPtr cutting_ahead_;          // the one that is computed now
+  ExpiryState expiry_;
   bool idle_ = false;
   int32_t settling_ = 0;  // sessions whose KV is stored or computed ahead
   std::vector<std::function<void()>> when_settled_;

@@ -144,7 +144,10 @@ void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items
   context_.pool.Post([this, session, items = std::move(items), done = std::move(done)]() mutable {
     const auto plan = [&]() -> Result<ImportPlan> {
       TENUTO_ASSIGN(const LoadedSession loaded, LoadSession(context_, session->key));
-      return PlanImport(context_, session->key, loaded, std::move(items));
+      TENUTO_ASSIGN(ImportPlan planned_import,
+                    PlanImport(context_, session->key, loaded, std::move(items)));
+      TENUTO_TRY(CheckImportQuota(loaded, planned_import));
+      return planned_import;
     };
     auto planned = std::make_shared<Result<ImportPlan>>(plan());
     context_.core.Post([this, session, planned, done = std::move(done)] {
@@ -179,19 +182,26 @@ void SessionManager::CommitImport(const SessionPtr& session, Result<ImportPlan> 
 }
 
 void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> done) {
+  DeleteIf(key, std::nullopt, std::move(done));
+}
+
+void SessionManager::DeleteIf(const SessionKey& key, std::optional<int64_t> unchanged_since,
+                              std::function<void(Status)> done) {
   const SessionPtr session = FindOrAddSession(key);
   if (session->busy || session->deleting) {
     context_.core.Post([done = std::move(done), key] { done(InUse(key)); });
     return;
   }
   session->deleting = true;
-  const auto erase = [this, session, done = std::move(done)] {
+  const auto erase = [this, session, unchanged_since, done = std::move(done)] {
     residency_.Evict(session->resident);
     residency_.Evict(session->spare);
-    context_.pool.Post([this, session, done] {
+    context_.pool.Post([this, session, unchanged_since, done] {
       const auto row = context_.log.FindSession(session->key);
       const int64_t id = row.ok() ? row->id : 0;
-      context_.core.Post([this, session, id, done] {
+      const bool used = unchanged_since && row.ok() && row->updated_unix_ms != *unchanged_since;
+      context_.core.Post([this, session, id, used, done] {
+        if (used) return DeletedOn(session, InUse(session->key), done);
         context_.writer.DeleteSession(
             session->key, [this, session, id, done](Result<std::vector<PayloadFileId>> files) {
               if (files.ok()) RemoveIndex(id);
@@ -234,6 +244,7 @@ void SessionManager::DeletedOn(const SessionPtr& session, Result<std::vector<Pay
     session->stale_rows.clear();
     session->lost.clear();
     session->file = PayloadFileId{};
+    tenant_quota_.Forget(session->key.tenant);
     Log(LogLevel::kInfo, "session.deleted", {{"session", session->key.Full()}});
     RemoveFiles(std::move(*files));
   }

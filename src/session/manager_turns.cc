@@ -26,7 +26,8 @@ TurnMarks MarksOf(const std::vector<TurnMarks>& all, const TurnId& turn) {
 Status CheckPinFits(const SessionContext& context, const SessionRow& row, const TurnId& turn) {
   TENUTO_ASSIGN(const SessionMarks marks, LoadMarks(context.log, row));
   TENUTO_ASSIGN(const PinnedTurn pinned, ReadPinned(context.log, row, {0, turn}));
-  const WindowLimits limits = context.settings.Limits(std::nullopt);
+  const WindowLimits limits =
+      EffectiveSettings(context.settings, marks.overrides).Limits(std::nullopt);
   size_t stays = row.head_tokens.size() + pinned.tokens.size();
   for (const PinnedTurn& other : marks.pins)
     if (other.id != turn) stays += other.tokens.size();
@@ -163,6 +164,7 @@ void SessionManager::EraseTurn(const SessionPtr& session, const SessionRow& row,
       ReleaseLease(session);
       return;
     }
+    tenant_quota_.Forget(session->key.tenant);
     Log(LogLevel::kInfo, "turn.deleted",
         {{"session", session->key.Full()}, {"turn", deletion.turn.value}});
     context_.writer.DropPieces(

@@ -188,6 +188,7 @@ Status CheckVocabulary(const SessionContext& context, const SessionRow& row) {
 
 Result<SessionMarks> LoadMarks(TokenLog& log, const SessionRow& row) {
   SessionMarks marks;
+  TENUTO_ASSIGN(marks.overrides, OverridesFromJson(row.settings_json));
   TENUTO_ASSIGN(const auto rows, log.ReadTurnMarks(row.id));
   for (const TurnMarks& turn : rows) {
     if (turn.recall_off) marks.never_recalled.push_back(turn.line);
@@ -231,6 +232,7 @@ Result<Prepared> Prepare(const SessionContext& context, const PrepareInput& inpu
     TENUTO_ASSIGN(prepared.loaded, LoadSession(context, *input.request.session));
     row = prepared.loaded->row;
   } else if (input.load_marks && row) {
+    TENUTO_ASSIGN(row, context.log.FindSession(row->key));  // its settings may be new
     TENUTO_ASSIGN(prepared.marks, LoadMarks(context.log, *row));
   }
   if (row) {

@@ -12,13 +12,15 @@
 #include "session/chain.h"
 #include "session/context.h"
 #include "session/items.h"
+#include "session/session_settings.h"
 #include "session/turn_types.h"
 #include "session/window.h"
 
 namespace tenuto {
 
-// What clients have said about turns of a session.
+// What clients have said about a session and its turns.
 struct SessionMarks {
+  SessionOverrides overrides;
   std::vector<PinnedTurn> pins;             // by line
   std::vector<uint64_t> never_recalled;     // lines, sorted
   std::map<uint64_t, uint64_t> superseded;  // the line that holds instead, by line

@@ -72,9 +72,10 @@ struct Turn {
   TurnRequest request;
   TurnSink sink;
   TurnPhase phase = TurnPhase::kWaiting;
-  SessionPtr session;      // none: a request without a session
-  AnonymousPtr anonymous;  // set at admission when there is no session
-  bool first = false;      // the session's first turn
+  SessionPtr session;        // none: a request without a session
+  AnonymousPtr anonymous;    // set at admission when there is no session
+  bool first = false;        // the session's first turn
+  SessionSettings settings;  // what holds for it, from its plan on
 
   TurnTokens tokens;                 // the turn's own prompt
   std::optional<SessionWindow> cut;  // the session's window without its oldest turns
@@ -92,6 +93,8 @@ struct Turn {
   SeqId copy_from;  // a live sequence that starts alike, whose prefix is shared at the start of the
                     // run
   TokenPos copy_end = 0;
+
+  uint64_t commit_bytes = 0;  // what its commit adds to the session's
 
   TokenPos taken_ahead = 0;  // KV of the cut window that was there already
 

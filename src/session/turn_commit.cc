@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "session/items.h"
 #include "session/manager.h"
+#include "tokenlog/checks.h"
 
 namespace tenuto {
 namespace {
@@ -48,7 +49,7 @@ void SessionManager::FillOutcome(Turn& turn, const RunResult& result) {
   outcome.window_turns = history ? static_cast<int32_t>(history->turns()) + 1 : 1;
   outcome.archived_turns = history ? static_cast<int32_t>(history->archived_turns()) : 0;
   outcome.window_tokens = outcome.prompt_tokens + outcome.completion_tokens;
-  outcome.window_limit = context_.settings.window_tokens;
+  outcome.window_limit = turn.settings.window_tokens;
   counters_.answer_tokens.Add(static_cast<uint64_t>(outcome.completion_tokens));
 }
 
@@ -80,6 +81,7 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
     row.outcome_json = OutcomeToJson(turn->outcome, turn->request_digest);
   row.created_unix_ms = turn->created_unix_ms;
   row.completed_unix_ms = context_.clock.UnixMs();
+  turn->commit_bytes = TurnBytes(row) + (turn->first ? SystemBytes(commit) : 0);
   context_.writer.Commit(std::move(commit),
                          [this, turn, result = std::move(result)](Result<int64_t> committed) {
                            Committed(turn, result, std::move(committed));
@@ -120,6 +122,7 @@ void SessionManager::Committed(const TurnPtr& turn, const RunResult& result,
   row.lease_epoch = context_.lease_epoch;
   row.updated_unix_ms = context_.clock.UnixMs();
   ++row.turns;
+  row.bytes += turn->commit_bytes;
   session->loaded = true;
   if (turn->cut) AdoptCut(*turn);
   if (turn->first) session->window.SetHead(HeadOf(turn->tokens, result.answer));

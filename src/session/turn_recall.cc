@@ -57,7 +57,7 @@ std::string MessageOf(const TurnRequest& request) {
 
 // Tokens that a span may take in front of this turn's message.
 int32_t SessionManager::RecallRoom(const Turn& turn, const SessionWindow& window) const {
-  const SessionSettings& settings = context_.settings;
+  const SessionSettings& settings = turn.settings;
   const WindowLimits limits = settings.Limits(turn.request.max_tokens);
   const auto share = static_cast<int32_t>(settings.recall.share_max * limits.tokens);
   const int32_t room = limits.tokens - limits.answer_tokens - window.size() -
@@ -66,7 +66,7 @@ int32_t SessionManager::RecallRoom(const Turn& turn, const SessionWindow& window
 }
 
 void SessionManager::Recall(const TurnPtr& turn) {
-  const RecallMode mode = turn->request.recall.value_or(context_.settings.recall.mode);
+  const RecallMode mode = turn->request.recall.value_or(turn->settings.recall.mode);
   const bool possible = recall_ && turn->session &&
                         turn->request.kind == TurnRequest::Kind::kChat && turn->tokens.text_at;
   if (!possible || mode == RecallMode::kOff) {
@@ -161,7 +161,7 @@ void SessionManager::Recalled(const TurnPtr& turn) {
 // After a commit, off the response path. A session that is far from its first cut needs no index.
 void SessionManager::IndexBehind(const SessionPtr& session) {
   constexpr int32_t kFarShare = 2;
-  const WindowLimits limits = context_.settings.Limits(std::nullopt);
+  const WindowLimits limits = SettingsOf(*session).Limits(std::nullopt);
   const bool far =
       session->window.first() == 1 && session->window.size() < limits.high_tokens() / kFarShare;
   if (!recall_ || far || session->deleting) return;

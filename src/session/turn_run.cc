@@ -49,7 +49,7 @@ std::vector<TokenId> SessionManager::WindowOf(const Turn& turn) const {
 
 // Of what may still be sampled: the request's budget, and the window's end.
 int32_t SessionManager::MaxNewTokens(const Turn& turn) const {
-  const int32_t room = context_.settings.window_tokens - WindowSize(turn);
+  const int32_t room = turn.settings.window_tokens - WindowSize(turn);
   if (!turn.request.max_tokens) return std::max(0, room);
   const auto answered = static_cast<int32_t>(turn.answered.size());
   return std::clamp(*turn.request.max_tokens - answered, 0, std::max(0, room));
@@ -59,7 +59,7 @@ bool SessionManager::Admit(const TurnPtr& turn) {
   TENUTO_CHECK(turn->phase == TurnPhase::kReady);
   const int32_t size = WindowSize(*turn);
   const TokenPos end =
-      std::min(context_.settings.window_tokens,
+      std::min(turn->settings.window_tokens,
                size + std::min(MaxNewTokens(*turn), context_.settings.answer_reserve_tokens));
   if (turn->session) {
     // Being stopped for this turn; there is room for it the moment that has happened.

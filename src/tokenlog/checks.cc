@@ -108,6 +108,10 @@ TurnRow TombstoneOf(const TurnRow& turn) {
   return left;
 }
 
+int64_t UpdateTime(const TurnCommit& commit) {
+  return std::max(commit.stored_unix_ms, commit.turn.completed_unix_ms);
+}
+
 uint64_t SystemBytes(const TurnCommit& first) {
   return first.system_json.size() + sizeof(TokenId) * first.head_tokens.size();
 }

@@ -41,6 +41,9 @@ bool SaysNothing(const TurnMarks& marks);
 // What is left of a turn that is deleted.
 TurnRow TombstoneOf(const TurnRow& turn);
 
+// When the commit updates its session.
+int64_t UpdateTime(const TurnCommit& commit);
+
 // What `bytes` of a session counts: for its first turn's system, and for each turn.
 uint64_t SystemBytes(const TurnCommit& first);
 uint64_t TurnBytes(const TurnRow& turn);

@@ -264,6 +264,13 @@ TEST_P(MarksTest, IdleSessionsComeOldestFirst) {
   ASSERT_TRUE(log().DeleteTurn(b, {"T1"}).ok());
   store_->Reopen();
   EXPECT_EQ(list(INT64_MAX, 100), "becdfa");
+  // An import is work now, however long ago its turns were said.
+  TurnCommit imported = MakeCommit(Key("e"), "T2", "T1");
+  imported.turn.completed_unix_ms = 1;
+  imported.stored_unix_ms = 1000;
+  ASSERT_TRUE(CommitOne(log(), imported).ok());
+  EXPECT_EQ(list(INT64_MAX, 100), "bcdfae");
+  EXPECT_EQ(log().FindSession(Key("e"))->updated_unix_ms, 1000);
 }
 
 }  // namespace

@@ -110,6 +110,9 @@ struct TurnCommit {
   std::string system_json;           // stored with the first turn
   std::vector<TokenId> head_tokens;  // likewise
   TurnRow turn;
+  // When it is stored, where the turn ended long before (an import). The session was updated at the
+  // later of the two.
+  int64_t stored_unix_ms = 0;
 };
 
 struct PieceRow {
@@ -161,7 +164,7 @@ class TokenLog {
   // empty tenant all. A page has at most 1000.
   virtual Result<SessionPage> ListSessions(const std::string& tenant, const std::string& user,
                                            const std::string& after, size_t limit) = 0;
-  // Sessions whose last turn ended before `updated_before_ms`, by that time, then id, from after
+  // Sessions that were updated before `updated_before_ms`, by that time, then id, from after
   // `after` on; at most 1000. Costs what is listed.
   virtual Result<std::vector<SessionRow>> ListIdleSessions(int64_t updated_before_ms, size_t limit,
                                                            const IdleCursor& after = {}) = 0;

@@ -6,6 +6,7 @@ namespace tenuto {
 namespace {
 
 constexpr std::string_view kRetryAfterSeconds = "1";
+constexpr std::string_view kQuota = "insufficient_quota";  // OpenAI's type and code for it
 
 std::string_view TypeOf(int status) {
   switch (status) {
@@ -55,11 +56,11 @@ std::string_view CodeOf(int status) {
   }
 }
 
-std::string Body(int status, std::string_view message, std::string_view param,
+std::string Body(std::string_view type, std::string_view message, std::string_view param,
                  std::string_view code) {
   JsonWriter writer;
   writer.BeginObject().Key("error").BeginObject();
-  writer.Field("message", message).Field("type", TypeOf(status)).Key("param");
+  writer.Field("message", message).Field("type", type).Key("param");
   if (param.empty()) {
     writer.Null();
   } else {
@@ -67,6 +68,10 @@ std::string Body(int status, std::string_view message, std::string_view param,
   }
   writer.Field("code", code).EndObject().EndObject();
   return writer.Take();
+}
+
+bool IsQuota(const Error& error) {
+  return error.code() == Code::kExhausted && error.field().starts_with("quota.");
 }
 
 HttpResponse Response(int status, std::string body) {
@@ -91,7 +96,7 @@ int StatusOf(const Error& error) {
     case Code::kConflict:
       return 409;
     case Code::kExhausted:
-      return error.field() == "queue" ? 429 : 503;
+      return error.field() == "queue" || IsQuota(error) ? 429 : 503;
     case Code::kUnavailable:
       return 503;
     case Code::kDenied:
@@ -104,17 +109,24 @@ int StatusOf(const Error& error) {
 }
 
 std::string ErrorBody(const Error& error) {
+  if (IsQuota(error)) return Body(kQuota, error.message(), error.field(), kQuota);
   const int status = StatusOf(error);
-  if (status == 429) return Body(status, error.message(), "", CodeOf(status));
-  return Body(status, error.message(), error.field(), CodeName(error.code()));
+  if (status == 429) return Body(TypeOf(status), error.message(), "", CodeOf(status));
+  return Body(TypeOf(status), error.message(), error.field(), CodeName(error.code()));
 }
 
 std::string ErrorBody(int status, std::string_view message) {
-  return Body(status, message, "", CodeOf(status));
+  return Body(TypeOf(status), message, "", CodeOf(status));
 }
 
 HttpResponse ErrorResponse(const Error& error) {
-  return Response(StatusOf(error), ErrorBody(error));
+  if (!IsQuota(error)) return Response(StatusOf(error), ErrorBody(error));
+  // OpenAI's clients try a 429 again by themselves unless this header says no.
+  HttpResponse response;
+  response.status = StatusOf(error);
+  response.body = ErrorBody(error);
+  response.headers.push_back({"X-Should-Retry", "false"});
+  return response;
 }
 
 HttpResponse ErrorResponse(int status, std::string_view message) {

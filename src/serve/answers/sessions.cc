@@ -14,6 +14,7 @@ void WriteSession(JsonWriter& writer, const SessionInfo& session) {
   const SessionRow& row = session.row;
   writer.BeginObject();
   WriteSessionFields(writer, row);
+  writer.Key("settings").Raw(OrElse(row.settings_json, "{}"));
   writer.Key("system").Raw(OrElse(row.system_json, "[]"));
   if (session.window) {
     writer.Key("window")

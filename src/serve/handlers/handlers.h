@@ -23,6 +23,7 @@ void HandleLlamaCompletion(const RouteCall& call);
 // sessions.cc
 void HandleListSessions(const RouteCall& call);
 void HandleGetSession(const RouteCall& call);
+void HandleChangeSettings(const RouteCall& call);
 void HandleDeleteSession(const RouteCall& call);
 void HandleGetTurns(const RouteCall& call);
 void HandleImport(const RouteCall& call);

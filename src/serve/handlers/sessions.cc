@@ -1,15 +1,23 @@
-// /v1/sessions: list, look, turns, delete.
+// /v1/sessions: list, look, settings, turns, delete.
 #include "serve/answers/sessions.h"
 
+#include <boost/json/object.hpp>
 #include <charconv>
 #include <utility>
 
 #include "serve/handlers/handlers.h"
 #include "serve/handlers/reply.h"
+#include "serve/json/parse.h"
 #include "serve/requests/import.h"
 
 namespace tenuto {
 namespace {
+
+// A setting that nobody knows is refused, strict or not: a limit misspelt would hold nothing.
+Result<SettingsPatch> ParseSettingsPatch(std::string_view body) {
+  TENUTO_ASSIGN(const boost::json::object object, ParseJsonObject(body));
+  return SettingsPatchFrom(object);
+}
 
 constexpr size_t kListDefault = 20;
 constexpr size_t kListMax = 100;
@@ -89,6 +97,16 @@ void HandleImport(const RouteCall& call) {
     call.app->service.ImportItems(
         key, std::move(items).value(),
         [call](const Result<ImportOutcome>& outcome) { PostResult(call, outcome, ImportBody); });
+  });
+}
+
+void HandleChangeSettings(const RouteCall& call) {
+  const auto key = KeyOf(call);
+  if (!key) return;
+  const auto patch = ParseSettingsPatch(call.exchange->TakeBody());
+  if (!patch) return call.app->ReplyError(call.exchange, call.route, patch.error());
+  call.app->service.ChangeSettings(*key, *patch, [call](const Result<SessionInfo>& session) {
+    PostResult(call, session, SessionBody);
   });
 }
 

@@ -104,7 +104,7 @@ Result<int64_t> MemoryTokenLog::CommitOne(State& state, const TurnCommit& commit
     session->row.head_tokens = commit.head_tokens;
     session->row.bytes = SystemBytes(commit);
   }
-  session->row.updated_unix_ms = turn.completed_unix_ms;
+  session->row.updated_unix_ms = UpdateTime(commit);
   session->row.head = turn.id;
   session->row.lease_epoch = commit.lease_epoch;
   session->row.turns = stored.line_turns;

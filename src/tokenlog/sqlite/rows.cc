@@ -62,7 +62,7 @@ Result<int64_t> InsertSession(Database& database, const TurnCommit& commit) {
           "VALUES(?, ?, ?, ?, ?, ?, '', ?, ?, 0, 0, ?)"));
   const SessionKey& key = commit.key;
   insert.Bind(key.tenant).Bind(key.user).Bind(key.agent).Bind(key.session);
-  insert.Bind(commit.turn.created_unix_ms).Bind(commit.turn.completed_unix_ms);
+  insert.Bind(commit.turn.created_unix_ms).Bind(UpdateTime(commit));
   insert.Bind(static_cast<int64_t>(commit.lease_epoch)).Bind(commit.vocabulary);
   insert.Bind(static_cast<int64_t>(SystemBytes(commit)));
   TENUTO_TRY(insert.Run());
@@ -83,7 +83,7 @@ Status MoveHead(Database& database, int64_t session, const TurnCommit& commit, c
           "UPDATE sessions SET head = ?, lease_epoch = ?, updated_ms = ?, turns = ?, tokens = ?, "
           "bytes = bytes + ? WHERE id = ?"));
   update.Bind(commit.turn.id.value).Bind(static_cast<int64_t>(commit.lease_epoch));
-  update.Bind(commit.turn.completed_unix_ms).Bind(static_cast<int64_t>(end.turns));
+  update.Bind(UpdateTime(commit)).Bind(static_cast<int64_t>(end.turns));
   update.Bind(static_cast<int64_t>(end.tokens)).Bind(static_cast<int64_t>(TurnBytes(commit.turn)));
   update.Bind(session);
   return update.Run();
