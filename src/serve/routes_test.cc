@@ -31,7 +31,7 @@ TEST(Routes, EachIsFoundAndOnlyHealthIsOpen) {
     EXPECT_EQ(route.open, route.path == "/health");
     EXPECT_NE(route.handler, nullptr);
   }
-  EXPECT_EQ(Routes().size(), 21U);
+  EXPECT_EQ(Routes().size(), 22U);
 }
 
 TEST(Routes, WrongMethodsNameTheRightOnes) {
@@ -40,7 +40,7 @@ TEST(Routes, WrongMethodsNameTheRightOnes) {
   EXPECT_EQ(match.allow, "GET, HEAD, OPTIONS");
   match = MatchRoute("PUT", "/v1/sessions/a");
   EXPECT_EQ(match.route, nullptr);
-  EXPECT_EQ(match.allow, "GET, HEAD, DELETE, OPTIONS");
+  EXPECT_EQ(match.allow, "GET, HEAD, PATCH, DELETE, OPTIONS");
   EXPECT_EQ(match.path, "/v1/sessions/{id}");
   EXPECT_NE(MatchRoute("HEAD", "/v1/models").route, nullptr);
   match = MatchRoute("GET", "/v1/sessions/a/turns/b");
