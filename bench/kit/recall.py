@@ -226,16 +226,17 @@ def conversation(setup):
 
 # --- The first token of a turn that quotes 512 tokens.
 
-LIVE_TURNS, LONG_TURNS = 6, 8
-QUESTION = "What did the surveyor write about the aqueduct of Segovia?"
+LIVE_TURNS = 6
+SUBJECTS = ("aqueduct", "lighthouse", "observatory", "tannery", "brewery")
+QUESTION = f"What did the surveyor write about the {', the '.join(SUBJECTS)}?"
 
 
 def long_turns(server):
-    """Some 100 tokens each, all about one thing, so that force quotes five of them."""
+    """Some 100 tokens each, about a thing each, so that force quotes all five."""
     items = []
-    for number in range(LONG_TURNS):
-        text = text_of_tokens(server, 88 + number)
-        said = f"The surveyor wrote about the aqueduct of Segovia, part {number}: {text}"
+    for number, subject in enumerate(SUBJECTS):
+        text = text_of_tokens(server, 80 + number)
+        said = f"Of the {subject}: {text}"
         items += [user(said), {"role": "assistant", "content": "Kept."}]
     return items
 
@@ -257,7 +258,7 @@ def first_token(setup):
     tokens, details = [], []
     with Server(setup, setup.temp / "first", flags) as server:
         fields = answer_fields(server, 4)
-        archive = [*long_turns(server), *long_turns(server), *live_turns(server)]
+        archive = [*long_turns(server), *live_turns(server), *live_turns(server)]
         for number in range(2 if setup.quick else setup.repeat):
             text = QUESTION
             order = ["quoted", "plain", "short"]

@@ -91,7 +91,7 @@ class Server:
         end = time.monotonic() + seconds
         while True:
             info = self.call("GET", f"/v1/sessions/{session}")
-            if not info["running"] and info["kv"]["stored_tokens"] >= info["tokens"] - 1:
+            if not info["running"] and info["kv"]["stored_tokens"] >= info["window"]["tokens"] - 1:
                 return info
             need(time.monotonic() < end, f"the KV of {session} was not stored: {info}")
             time.sleep(0.02)

@@ -120,7 +120,7 @@ def reply(number):
             f"I like {first} very much.",
             f"Sure. Let me know when you want to hear of {second}.",
             "Thank you for telling me.",
-            f"That depends on the {first}.",
+            f"{first.capitalize()} and {second} have been with us for a long time.",
         )
     )
 
