@@ -97,6 +97,26 @@ TEST(ManagerWindow, WhereACutFallsDoesNotDependOnLoad) {
   }
 }
 
+// A message for which all turns go stands right behind the head: nothing is there to be closed, in
+// the prompt as in the window.
+TEST(ManagerWindow, AMessageThatDrivesAllTurnsOutClosesNothing) {
+  for (const size_t bytes : {350u, 440u}) {
+    TestDisk disk;
+    auto stack = std::make_unique<TestStack>(disk);
+    ASSERT_TRUE(stack->Ask("a", "begin")->ok());
+    const auto answer = stack->Ask("a", std::string(bytes, 'x'));
+    ASSERT_TRUE(answer->ok());
+    EXPECT_EQ((**answer).window_turns, 1) << bytes;
+    EXPECT_TRUE(stack->manager.CheckIdle()) << bytes;
+    const int32_t tokens = (**answer).window_tokens;
+    EXPECT_EQ(answer->turn->session->window.size(), tokens);
+    stack = std::make_unique<TestStack>(disk);
+    const auto next = stack->Ask("a", "on");
+    ASSERT_TRUE(next->ok());
+    EXPECT_TRUE((**next).trimmed_turns > 0 || (**next).restored == tokens - 1) << bytes;
+  }
+}
+
 TEST(ManagerWindow, WithIdleTimeACutCostsNothing) {
   for (const TurnOutcome& turn : Tell({}).turns) {
     if (turn.trimmed_turns == 0) continue;

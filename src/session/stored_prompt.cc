@@ -43,7 +43,7 @@ Status ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const Sessi
 std::vector<TokenId> StoredPrompt::tokens() const {
   std::vector<TokenId> all = window.tokens();
   const auto own = WithSpan(turn.prompt, span.span);
-  all.insert(all.end(), own.begin(), own.end());
+  all.insert(all.end(), own.begin() + stray_close(), own.end());
   return all;
 }
 
@@ -67,8 +67,7 @@ Result<StoredPrompt> ReadStoredPrompt(TokenLog& log, const TokenizeText& tokeniz
   TENUTO_TRY(ReadWindowBefore(log, tokenize, row, prompt));
   // A turn that stood in the window may be gone since.
   const uint32_t had = prompt.record.prompt_tokens;
-  const size_t has =
-      prompt.window.tokens().size() + prompt.turn.prompt.size() + prompt.span.span.tokens.size();
+  const size_t has = prompt.tokens().size();
   prompt.same = prompt.same && (had == 0 ? !prompt.window.has_deleted() : had == has);
   return prompt;
 }
@@ -104,7 +103,8 @@ TurnExplanation Explain(const SessionRow& row, const StoredPrompt& prompt) {
   if (!prompt.span.span.tokens.empty())
     spans.push_back({"recall", prompt.turn.id, static_cast<int32_t>(prompt.span.span.tokens.size()),
                      QuotedBy(prompt.record)});
-  put("message", prompt.turn.id, static_cast<int32_t>(prompt.turn.prompt.size()));
+  put("message", prompt.turn.id,
+      static_cast<int32_t>(prompt.turn.prompt.size()) - prompt.stray_close());
   explained.prompt_tokens = static_cast<int32_t>(prompt.tokens().size());
   return explained;
 }

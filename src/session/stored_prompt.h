@@ -22,6 +22,10 @@ struct StoredPrompt {
   bool same = true;                   // all quotes are what they were
 
   std::vector<TokenId> tokens() const;
+  // Of turn.prompt: what would close a turn that is not there.
+  int32_t stray_close() const {
+    return window.closes_nothing() ? static_cast<int32_t>(turn.close_tokens) : 0;
+  }
 };
 
 // kNotFound: no such turn, or a deleted one. kInvalid, at "without": the turn did not quote that

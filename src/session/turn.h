@@ -111,9 +111,18 @@ struct Turn {
     return cut ? &*cut : &session->window;
   }
   // The turn's own part of its prompt.
-  std::vector<TokenId> prompt() const { return WithSpan(tokens.suffix, span); }
+  std::vector<TokenId> prompt() const {
+    auto own = WithSpan(tokens.suffix, span);
+    own.erase(own.begin(), own.begin() + stray_close());
+    return own;
+  }
   int32_t prompt_size() const {
-    return static_cast<int32_t>(tokens.suffix.size() + span.tokens.size());
+    return static_cast<int32_t>(tokens.suffix.size() + span.tokens.size()) - stray_close();
+  }
+  int32_t stray_close() const {
+    const SessionWindow* before = history();
+    return before != nullptr && before->closes_nothing() ? static_cast<int32_t>(tokens.close_tokens)
+                                                         : 0;
   }
   Resident& resident() { return session ? session->resident : anonymous->resident; }
 };

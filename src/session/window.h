@@ -94,6 +94,8 @@ class SessionWindow {
   uint64_t next() const { return first_ + turns(); }  // line number of the turn to come
   uint64_t archived_turns() const { return first_ - 1 - front_.size(); }
   bool has_deleted() const;  // among turns()
+  // No turn stands behind the head: the next one's prompt has nothing to close.
+  bool closes_nothing() const { return headed_ && FirstFilled() == turns_.size(); }
   // Tokens of turn `i` < turns() here, its recall span included.
   int32_t turn_size(size_t i) const;
   int32_t recall_size(size_t i) const { return turns_[front_.size() + i].recall_tokens; }
