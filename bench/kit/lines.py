@@ -33,11 +33,15 @@ def panel(title, series, y):
         x, _ = at(right * part / 4, 0)
         turns = f"{right * part / 4:,.0f}"
         out.append(text(x, y + PANEL + 16, turns, text_anchor="middle", fill="#666"))
+    labels = []
     for (name, line), colour in zip(series.items(), COLOURS):
         path = "L".join("{:.1f} {:.1f}".format(*at(*point)) for point in line)
         out.append(f'<path d="M{path}" stroke="{colour}" stroke-width="1.5" fill="none"/>')
-        _, last = at(*line[-1])
-        out.append(text(RIGHT + 6, last + 4, name, fill=colour))
+        labels.append((at(*line[-1])[1] + 4, name, colour))
+    below = -math.inf
+    for place, name, colour in sorted(labels):
+        below = max(place, below + 14)
+        out.append(text(RIGHT + 6, below, name, fill=colour))
     return out, y + PANEL + GAP
 
 

@@ -209,9 +209,11 @@ def test_after_a_delete_nothing_holds_the_canary(new_server):
         for recall in ("auto", "force"):
             answer = server.chat("s", question, 4, recall=recall)
             assert turn not in injected(answer)
-            for later in (asked, answer):
-                whole, quoted = in_prompt(explain(server, "s", later["tenuto"]["turn"]))
-                assert turn not in whole | quoted
+            whole, quoted = in_prompt(explain(server, "s", answer["tenuto"]["turn"]))
+            assert turn not in whole | quoted, recall
+            # What was asked before the deletion had it; that prompt can't be made again.
+            before = explain(server, "s", asked["tenuto"]["turn"])
+            assert before["same_prompt"] is False and CANARY not in json.dumps(before)
         assert CANARY not in json.dumps(server.get("/v1/sessions/s/turns?limit=1000").json)
         found = server.post("/v1/memory/search", {"session_id": "s", "query": CANARY}).json
         assert found["data"] == [], found
