@@ -218,7 +218,7 @@ void World::Send(Client& client) {
     TurnRequest request;
     request.session = *ParseSessionKey(client.session);
     request.messages = {{"user", "harbour q" + std::to_string(random.Below(30)), ""}};
-    if (random.Chance(0.05)) request.messages[0].content.append(random.Below(500), 'x');
+    if (random.Chance(0.05)) request.messages[0].content.append(random.Below(350), 'x');
     if (random.Chance(0.3)) request.recall = RecallMode::kForced;
     request.sampling.temperature = 0;
     request.seed_given = true;
