@@ -249,7 +249,8 @@ def pieces_of(server, session):
     rows = read_log(
         server,
         "SELECT file, offset, pieces.bytes FROM pieces"
-        " JOIN sessions ON sessions.id = pieces.session WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
+        " JOIN sessions ON sessions.id = pieces.session"
+        " WHERE user || '::' || sessions.session = ? ORDER BY range_begin",
         session,
     )
     places = []
