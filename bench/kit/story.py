@@ -126,6 +126,6 @@ def reply(number):
 
 
 def is_right(answer, expected):
-    """The word itself, in any case, and not as a part of another number."""
-    found = re.search(rf"(?<![\w]){re.escape(expected)}", answer, re.IGNORECASE)
+    """The word itself or its plural, in any case, and not as a part of another."""
+    found = re.search(rf"(?<!\w){re.escape(expected)}s?(?!\w)", answer, re.IGNORECASE)
     return found is not None
