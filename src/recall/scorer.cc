@@ -18,6 +18,7 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
 constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
+constexpr double kOwnMatch = 0.1;
 constexpr uint32_t kBriefTokens = 7;
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
@@ -138,7 +139,7 @@ class RankRun {
         if (order.size() < 4 * kPoolMax) continue;
         cut();
         least = std::min_element(order.begin(), order.end())->first;
-      } else if (InRanges(window, passage)) {
+      } else if (InRanges(window, passage) && !OnlyAsks(passage)) {
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
       }
@@ -200,6 +201,11 @@ class RankRun {
       pool_[i].score = scores[i];
   }
 
+  // Who asked for something a moment ago did not say it.
+  bool OnlyAsks(uint32_t passage) const {
+    return index_.turns()[index_.passages()[passage].turn_at].Is(TurnInfo::kBareQuestion);
+  }
+
   // An answer that was made from recall stands for the turns it came from.
   // Returns whether the same question was asked before.
   bool FollowSources() {
@@ -229,7 +235,9 @@ class RankRun {
     for (Pooled& turn : pool_) {
       const auto found = added.find(turn.turn_at);
       if (found == added.end()) continue;
-      turn.score = std::max(turn.score, found->second.score);
+      // Of several sources those that match by themselves come first.
+      const double own = turn.score;
+      turn.score = std::max(own, found->second.score) + kOwnMatch * own;
       turn.via_user = found->second.via_user;
       turn.via_any = found->second.via_any;
       added.erase(found);

@@ -56,6 +56,9 @@ TEST(ScorerTest, OnlyCandidatesAreHits) {
   const Ranking ranking = archive.Rank("Where is the garnet?");
   EXPECT_EQ(TurnsOf(ranking), Turns{early});
   EXPECT_GT(ranking.window_info, 0.0);
+  // A question of a moment ago says nothing.
+  archive.window_from = archive.Say("Where is the garnet?");
+  EXPECT_EQ(archive.Rank("Where is the garnet?").window_info, 0.0);
   // A sibling branch is not in the ranges.
   const Query query = BuildQuery(archive.analyser, archive.index,
                                  {"Where is the garnet?", {1715429000, 0}, {}, {}});

@@ -12,6 +12,13 @@ std::vector<TurnId> QuotedBy(const RecallRecord& record) {
   return turns;
 }
 
+// A quote that could not be read again is in the prompt no more.
+void KeepRead(RecallRecord& record, const RecallSpan& span) {
+  std::erase_if(record.quotes, [&](const RecallQuote& quote) {
+    return std::ranges::find(span.lines, quote.line) == span.lines.end();
+  });
+}
+
 // The window in front of the turn, with what its turns quoted and was still there.
 Status ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const SessionRow& row,
                         StoredPrompt& prompt) {
@@ -27,6 +34,7 @@ Status ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const Sessi
     TENUTO_ASSIGN(RecallRecord record, RecordFromJson(turn.recall_json));
     if (line++ < prompt.record.spans_since) record.quotes.clear();
     TENUTO_ASSIGN(StoredSpan read, ReadSpan(log, tokenize, row, record));
+    KeepRead(record, read.span);
     stored.spans.push_back(std::move(read.span));
     prompt.records.push_back(std::move(record));
   }
@@ -64,6 +72,7 @@ Result<StoredPrompt> ReadStoredPrompt(TokenLog& log, const TokenizeText& tokeniz
         .At("without");
   TENUTO_ASSIGN(prompt.span, ReadSpan(log, tokenize, row, prompt.record, without));
   prompt.same = prompt.span.same;
+  KeepRead(prompt.record, prompt.span.span);
   TENUTO_TRY(ReadWindowBefore(log, tokenize, row, prompt));
   // A turn that stood in the window may be gone since.
   const uint32_t had = prompt.record.prompt_tokens;

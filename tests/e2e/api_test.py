@@ -120,7 +120,7 @@ def test_stream_has_the_documented_parts(server):
         "archived_turns",
         "trimmed_turns",
     }
-    assert tenuto["recall"]["decision"] == "off"
+    assert tenuto["recall"]["decision"] == "empty"
 
 
 def test_without_a_session_nothing_is_kept(new_server):
