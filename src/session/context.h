@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <optional>
+#include <utility>
 
 #include "base/metrics.h"
 #include "engine/engine.h"
@@ -65,5 +67,14 @@ struct SessionContext {
 
   bool keeps_kv() const { return store != nullptr && settings.keep_kv; }
 };
+
+// Runs `work`, which blocks, on the pool and hands what it returns to `done` on the core runner.
+template <typename Work, typename Done>
+void AnswerFromPool(const SessionContext& context, Work work, Done done) {
+  context.pool.Post([&core = context.core, work = std::move(work), done = std::move(done)] {
+    auto result = std::make_shared<decltype(work())>(work());
+    core.Post([result, done] { done(std::move(*result)); });
+  });
+}
 
 }  // namespace tenuto

@@ -145,10 +145,13 @@ void IndexCache::Drop(const Victim& victim) {
   if (found == by_id_.end()) return;
   const Slot& slot = *found->second;
   const bool unused = slot.uses == victim.uses && victim.entry.use_count() == 2;
-  if (slot.entry != victim.entry || !unused) return;
-  bytes_ -= slot.bytes;
-  slots_.erase(found->second);
-  by_id_.erase(found);
+  if (slot.entry == victim.entry && unused) EraseSlot(found->second);
+}
+
+void IndexCache::EraseSlot(Slots::iterator slot) {
+  bytes_ -= slot->bytes;
+  by_id_.erase(slot->entry->session_id);
+  slots_.erase(slot);
   indexes_.Set(static_cast<int64_t>(slots_.size()));
 }
 
@@ -422,12 +425,7 @@ Status IndexCache::Remove(int64_t session_id) {
   Status status = Discard(*entry, DiscardFor::kEver);
   MutexLock lock(mutex_);
   const auto found = by_id_.find(session_id);
-  if (found != by_id_.end() && found->second->entry == entry) {
-    bytes_ -= found->second->bytes;
-    slots_.erase(found->second);
-    by_id_.erase(found);
-    indexes_.Set(static_cast<int64_t>(slots_.size()));
-  }
+  if (found != by_id_.end() && found->second->entry == entry) EraseSlot(found->second);
   return status;
 }
 

@@ -182,6 +182,7 @@ class IndexCache {
   // bound.
   std::optional<Victim> NextVictim(int64_t before_ns);
   void Drop(const Victim& victim);
+  void EraseSlot(Slots::iterator slot) TENUTO_REQUIRES(mutex_);
   void DropUnusedSince(int64_t before_ns);
 
   const IndexCacheOptions options_;

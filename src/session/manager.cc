@@ -142,9 +142,13 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
 
 bool SessionManager::EndedEarly(const TurnPtr& turn) {
   if (!turn->cancelled && !turn->stopping) return false;
-  Finish(turn, Error(Code::kUnavailable,
-                     turn->stopping ? "the server is shutting down" : "the client went away"));
+  Finish(turn, EarlyEnd(*turn));
   return true;
+}
+
+Error SessionManager::EarlyEnd(const Turn& turn) {
+  return {Code::kUnavailable,
+          turn.stopping ? "the server is shutting down" : "the client went away"};
 }
 
 Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {

@@ -116,6 +116,8 @@ class SessionManager {
   void OverlayLive(SessionInfo& info) const;
   void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                     std::function<void(Result<ImportOutcome>)> done);
+  // Read, changed and written one after the other: two changes at once lose nothing.
+  void InTurn(std::function<void(const std::function<void()>& next)> change);
   void ChangeNext();
   void EraseTurn(const SessionPtr& session, const SessionRow& row, const TurnDeletion& deletion,
                  std::vector<int64_t> piece_rows,
@@ -131,14 +133,13 @@ class SessionManager {
 
   // True, and the turn is finished: its client is gone or the server stops.
   bool EndedEarly(const TurnPtr& turn);
+  static Error EarlyEnd(const Turn& turn);  // its client is gone, or the server stops
 
   // Settings and limits (manager_settings.cc).
   SessionSettings SettingsOf(const Session& session) const;
   Status CheckQuota(const Turn& turn);
   Status CheckImportQuota(const LoadedSession& loaded, const ImportPlan& plan);
   Status CheckTenantQuota(const std::string& tenant, QuotaUse adds);
-  void RunSettingsChange(const SessionKey& key, const SettingsPatch& patch,
-                         const std::function<void(Result<SessionInfo>)>& done);
   void SettingsChanged(const SessionRow& row, const SessionOverrides& overrides);
   void AdoptSweep(const ExpiryPage& page);
   void DeleteDue(std::shared_ptr<ExpiryPage> page, size_t next, std::function<void(bool)> done);
@@ -147,6 +148,7 @@ class SessionManager {
   void Recall(const TurnPtr& turn);
   int32_t RecallRoom(const Turn& turn, const SessionWindow& window) const;
   void ChosenOn(const TurnPtr& turn, Result<RecallChoice> choice, bool strip);
+  void RecalledNothing(const TurnPtr& turn, const char* decision);
   void Recalled(const TurnPtr& turn);
   void IndexBehind(const SessionPtr& session);
 
@@ -200,8 +202,8 @@ class SessionManager {
   SessionCounters counters_;
   std::map<std::string, SessionPtr> sessions_;  // by SessionKey::Full
   std::list<AnonymousPtr> anonymous_;
-  std::deque<std::function<void()>>
-      changes_;                       // of marks and settings: one after the other, none is lost
+  // See InTurn.
+  std::deque<std::function<void(const std::function<void()>& next)>> changes_;
   std::list<SessionPtr> cuts_ahead_;  // sessions that a cut is near for
   SessionPtr cutting_ahead_;          // the one that is computed now
   ExpiryState expiry_;

@@ -37,6 +37,22 @@ Result<SessionInfo> ReadInfo(const SessionContext& context, const SessionKey& ke
   return info;
 }
 
+// Blocking.
+Result<SessionListing> ReadListing(const SessionContext& context, const std::string& tenant,
+                                   const std::string& user, const std::string& after,
+                                   size_t limit) {
+  TENUTO_ASSIGN(auto page, context.log.ListSessions(tenant, user, after, limit));
+  SessionListing listing;
+  listing.more = page.more;
+  for (SessionRow& row : page.sessions) {
+    SessionInfo info;
+    info.row = std::move(row);
+    FillStored(context, info);
+    listing.sessions.push_back(std::move(info));
+  }
+  return listing;
+}
+
 Result<TurnPage> NewestFirst(TokenLog& log, const SessionRow& row, const TurnPageRequest& wanted) {
   TurnPage page;
   const bool from_end = wanted.after.empty();
@@ -80,52 +96,40 @@ void SessionManager::OverlayLive(SessionInfo& info) const {
 void SessionManager::List(const std::string& tenant, const std::string& user,
                           const std::string& after, size_t limit,
                           std::function<void(Result<SessionListing>)> done) {
-  context_.pool.Post([this, tenant, user, after, limit, done = std::move(done)] {
-    auto page = context_.log.ListSessions(tenant, user, after, limit);
-    auto listing = std::make_shared<Result<SessionListing>>(SessionListing{});
-    if (page.ok()) {
-      (*listing)->more = page->more;
-      for (SessionRow& row : page->sessions) {
-        SessionInfo info;
-        info.row = std::move(row);
-        FillStored(context_, info);
-        (*listing)->sessions.push_back(std::move(info));
-      }
-    } else {
-      *listing = std::move(page).error();
-    }
-    context_.core.Post([this, listing, done] {
-      if (listing->ok())
-        for (SessionInfo& info : (*listing)->sessions)
-          OverlayLive(info);
-      done(std::move(*listing));
-    });
-  });
+  AnswerFromPool(
+      context_,
+      [this, tenant, user, after, limit] {
+        return ReadListing(context_, tenant, user, after, limit);
+      },
+      [this, done = std::move(done)](Result<SessionListing> listing) {
+        if (listing.ok())
+          for (SessionInfo& info : listing->sessions)
+            OverlayLive(info);
+        done(std::move(listing));
+      });
 }
 
 void SessionManager::Get(const SessionKey& key, std::function<void(Result<SessionInfo>)> done) {
-  context_.pool.Post([this, key, done = std::move(done)] {
-    auto result = std::make_shared<Result<SessionInfo>>(ReadInfo(context_, key));
-    context_.core.Post([this, result, done] {
-      if (result->ok()) OverlayLive(**result);
-      done(std::move(*result));
-    });
-  });
+  AnswerFromPool(
+      context_, [this, key] { return ReadInfo(context_, key); },
+      [this, done = std::move(done)](Result<SessionInfo> info) {
+        if (info.ok()) OverlayLive(*info);
+        done(std::move(info));
+      });
 }
 
 void SessionManager::GetTurns(const SessionKey& key, TurnPageRequest page,
                               std::function<void(Result<TurnPage>)> done) {
-  context_.pool.Post([this, key, page = std::move(page), done = std::move(done)] {
-    const auto read = [&]() -> Result<TurnPage> {
-      TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
-      TENUTO_ASSIGN(TurnPage found, page.newest_first ? NewestFirst(context_.log, row, page)
-                                                      : OldestFirst(context_.log, row, page));
-      TENUTO_ASSIGN(found.marks, context_.log.ReadTurnMarks(row.id));
-      return found;
-    };
-    auto turns = std::make_shared<Result<TurnPage>>(read());
-    context_.core.Post([turns, done] { done(std::move(*turns)); });
-  });
+  AnswerFromPool(
+      context_,
+      [this, key, page = std::move(page)]() -> Result<TurnPage> {
+        TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(key));
+        TENUTO_ASSIGN(TurnPage found, page.newest_first ? NewestFirst(context_.log, row, page)
+                                                        : OldestFirst(context_.log, row, page));
+        TENUTO_ASSIGN(found.marks, context_.log.ReadTurnMarks(row.id));
+        return found;
+      },
+      std::move(done));
 }
 
 Error SessionManager::InUse(const SessionKey& key) {

@@ -12,15 +12,6 @@ namespace {
 
 constexpr size_t kSessionsSearchedMax = 1000;  // of one user, in the order of their names
 
-// Runs `work` on the pool and hands what it returns to `done` on the core runner.
-template <typename Work, typename Done>
-void AnswerFromPool(const SessionContext& context, Work work, Done done) {
-  context.pool.Post([&core = context.core, work = std::move(work), done = std::move(done)] {
-    auto result = std::make_shared<decltype(work())>(work());
-    core.Post([result, done] { done(std::move(*result)); });
-  });
-}
-
 void Merge(MemoryAnswer& all, MemoryAnswer one, size_t limit) {
   // "injected" before "gated" before "empty".
   if (all.decision.empty() || all.decision == "empty" || one.decision == "injected")

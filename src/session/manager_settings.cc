@@ -52,31 +52,24 @@ SessionSettings SessionManager::SettingsOf(const Session& session) const {
   return EffectiveSettings(context_.settings, session.marks.overrides);
 }
 
-// Read, changed and written one after the other: two changes at once lose nothing.
 void SessionManager::ChangeSettings(const SessionKey& key, const SettingsPatch& patch,
                                     std::function<void(Result<SessionInfo>)> done) {
-  const auto end = [this, done = std::move(done)](Result<SessionInfo> info) {
-    done(std::move(info));
-    changes_.pop_front();
-    ChangeNext();
-  };
-  changes_.emplace_back([this, key, patch, end] { RunSettingsChange(key, patch, end); });
-  if (changes_.size() == 1) ChangeNext();
-}
-
-void SessionManager::RunSettingsChange(const SessionKey& key, const SettingsPatch& patch,
-                                       const std::function<void(Result<SessionInfo>)>& done) {
-  context_.pool.Post([this, key, patch, done] {
-    auto plan = std::make_shared<Result<SettingsPlan>>(PlanSettings(context_, key, patch));
-    context_.core.Post([this, key, plan, done] {
-      if (!plan->ok()) return done(std::move(*plan).error());
-      context_.writer.SetSessionSettings((*plan)->row.id, OverridesToJson((*plan)->overrides),
-                                         [this, key, plan, done](Status status) {
-                                           if (!status) return done(std::move(status).error());
-                                           SettingsChanged((*plan)->row, (*plan)->overrides);
-                                           Get(key, done);
+  InTurn([this, key, patch, done = std::move(done)](const std::function<void()>& next) {
+    const auto end = [done, next](Result<SessionInfo> info) {
+      done(std::move(info));
+      next();
+    };
+    const auto planned = [this, key, end](Result<SettingsPlan> plan) {
+      if (!plan.ok()) return end(std::move(plan).error());
+      context_.writer.SetSessionSettings(plan->row.id, OverridesToJson(plan->overrides),
+                                         [this, key, plan, end](Status status) {
+                                           if (!status) return end(std::move(status).error());
+                                           SettingsChanged(plan->row, plan->overrides);
+                                           Get(key, end);
                                          });
-    });
+    };
+    AnswerFromPool(
+        context_, [this, key, patch] { return PlanSettings(context_, key, patch); }, planned);
   });
 }
 

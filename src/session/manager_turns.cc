@@ -99,32 +99,40 @@ Result<DeletionPlan> PlanDeletion(const SessionContext& context, const SessionKe
 
 void SessionManager::ChangeTurn(const SessionKey& key, TurnId turn, TurnChange change,
                                 std::function<void(Result<TurnState>)> done) {
-  changes_.emplace_back([this, key, turn = std::move(turn), change = std::move(change),
-                         done = std::move(done)] {
-    const auto end = [this, done](Result<TurnState> state) {
+  InTurn([this, key, turn = std::move(turn), change = std::move(change),
+          done = std::move(done)](const std::function<void()>& next) {
+    const auto end = [done, next](Result<TurnState> state) {
       done(std::move(state));
-      changes_.pop_front();
-      ChangeNext();
+      next();
     };
-    context_.pool.Post([this, key, turn, change, end] {
-      auto plan = std::make_shared<Result<ChangePlan>>(PlanChange(context_, key, turn, change));
-      context_.core.Post([this, key, plan, end] {
-        if (!plan->ok()) return end(std::move(*plan).error());
-        const TurnMarks& marks = (*plan)->marks;
-        context_.writer.SetTurnMarks((*plan)->row.id, marks, [this, key, marks, end](Status set) {
-          if (const auto it = sessions_.find(key.Full()); it != sessions_.end())
-            it->second->marks_stale = true;
-          if (!set) return end(std::move(set).error());
-          end(TurnState{marks.turn, marks.pinned, !marks.recall_off, marks.superseded_by});
-        });
-      });
-    });
+    const auto planned = [this, key, end](Result<ChangePlan> plan) {
+      if (!plan.ok()) return end(std::move(plan).error());
+      context_.writer.SetTurnMarks(
+          plan->row.id, plan->marks, [this, key, marks = plan->marks, end](Status set) {
+            if (const auto it = sessions_.find(key.Full()); it != sessions_.end())
+              it->second->marks_stale = true;
+            if (!set) return end(std::move(set).error());
+            end(TurnState{marks.turn, marks.pinned, !marks.recall_off, marks.superseded_by});
+          });
+    };
+    AnswerFromPool(
+        context_, [this, key, turn, change] { return PlanChange(context_, key, turn, change); },
+        planned);
   });
+}
+
+void SessionManager::InTurn(std::function<void(const std::function<void()>& next)> change) {
+  changes_.push_back(std::move(change));
   if (changes_.size() == 1) ChangeNext();
 }
 
 void SessionManager::ChangeNext() {
-  if (!changes_.empty()) std::function<void()>(changes_.front())();
+  if (changes_.empty()) return;
+  const auto change = changes_.front();
+  change([this] {
+    changes_.pop_front();
+    ChangeNext();
+  });
 }
 
 void SessionManager::DeleteTurn(const SessionKey& key, TurnId turn,

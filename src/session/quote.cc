@@ -29,17 +29,13 @@ std::string Part(std::string_view whole, TextRange range) {
   return part;
 }
 
-Result<ArchivedText> TextOf(const ItemsRow& row) {
-  return ArchivedTextOf(row.items_json, row.created_unix_ms);
-}
-
 // None: the turn was deleted, or is not of this line.
 Result<std::optional<QuotedTurn>> ReadQuoted(TokenLog& log, const SessionRow& row,
                                              const RecallQuote& quote) {
   TENUTO_ASSIGN(const auto rows, log.ReadItems(row.id, row.head, quote.line, 1));
   if (rows.empty() || rows.front().deleted || rows.front().id != quote.turn)
     return std::optional<QuotedTurn>();
-  TENUTO_ASSIGN(ArchivedText text, TextOf(rows.front()));
+  TENUTO_ASSIGN(ArchivedText text, ArchivedTextOf(rows.front()));
   return std::optional<QuotedTurn>(QuotedTurn{quote, std::move(text)});
 }
 

@@ -28,6 +28,9 @@ struct ArchivedText {
 };
 // kCorrupt: the items are not what this version stores.
 Result<ArchivedText> ArchivedTextOf(const std::string& items_json, int64_t unix_ms = 0);
+inline Result<ArchivedText> ArchivedTextOf(const ItemsRow& row) {
+  return ArchivedTextOf(row.items_json, row.created_unix_ms);
+}
 
 // A quoted turn with what is quoted of it.
 struct QuotedTurn {

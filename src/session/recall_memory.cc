@@ -19,10 +19,6 @@ Moment MomentOf(int64_t unix_ms) {
   return {unix_ms / kMsPerS, 0};
 }
 
-Result<ArchivedText> TextOf(const ItemsRow& row) {
-  return ArchivedTextOf(row.items_json, row.created_unix_ms);
-}
-
 void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const ArchivedText& text,
              const RecallRecord& record) {
   std::vector<uint32_t> recalled;
@@ -56,7 +52,7 @@ class Quoter {
     const auto rows = log_.ReadItems(question_.row.id, question_.row.head, line, 1);
     if (!rows.ok() || rows->empty() || rows->front().deleted || rows->front().line != line)
       return nullptr;
-    auto text = TextOf(rows->front());
+    auto text = ArchivedTextOf(rows->front());
     if (!text.ok()) return nullptr;
     QuotedTurn turn;
     turn.quote = {rows->front().id, line, ChooseExcerpt(text->user, terms, user_words_),
@@ -166,7 +162,7 @@ Result<uint64_t> RecallMemory::BringUp(IndexedSession& entry, Analyser& analyser
     if (rows.empty()) break;
     for (const ItemsRow& turn : rows) {
       if (!turn.deleted) {
-        TENUTO_ASSIGN(const ArchivedText text, TextOf(turn));
+        TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(turn));
         TENUTO_ASSIGN(const RecallRecord record, RecordFromJson(turn.recall_json));
         AddTurn(entry.index, analyser, turn, text, record);
       }
@@ -194,7 +190,7 @@ Status RecallMemory::CatchUp(const SessionRow& row, const Digest256& owner) {
 Result<ArchivedText> RecallMemory::LastText(const SessionRow& row) {
   TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, row.turns, 1));
   if (rows.empty() || rows.front().deleted) return ArchivedText();
-  return TextOf(rows.front());
+  return ArchivedTextOf(rows.front());
 }
 
 Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, size_t hits_max) {
@@ -277,7 +273,7 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
   for (const RecallHit& hit : ranked.ranking.hits) {
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, hit.turn, 1));
     if (rows.empty() || rows.front().deleted) continue;
-    TENUTO_ASSIGN(const ArchivedText text, TextOf(rows.front()));
+    TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
     MemoryHit found{row.key,   rows.front().id, text.client_id,      hit.score,
                     hit.terms, text.unix_ms,    "user: " + text.user};
     if (!text.answer.empty()) found.text += "\nassistant: " + text.answer;

@@ -69,16 +69,8 @@ void SessionManager::Recall(const TurnPtr& turn) {
   const RecallMode mode = turn->request.recall.value_or(turn->settings.recall.mode);
   const bool possible = recall_ && turn->session &&
                         turn->request.kind == TurnRequest::Kind::kChat && turn->tokens.text_at;
-  if (!possible || mode == RecallMode::kOff) {
-    turn->outcome.recall.decision = "off";
-    Recalled(turn);
-    return;
-  }
-  if (turn->first) {
-    turn->outcome.recall.decision = "empty";
-    Recalled(turn);
-    return;
-  }
+  if (!possible || mode == RecallMode::kOff) return RecalledNothing(turn, "off");
+  if (turn->first) return RecalledNothing(turn, "empty");
   const SessionWindow& window = *turn->history();
   RecallQuestion question;
   question.row = *turn->session->row;
@@ -90,11 +82,8 @@ void SessionManager::Recall(const TurnPtr& turn) {
   question.forced = mode == RecallMode::kForced;
   question.tokens_max = RecallRoom(*turn, window);
   question.mark = window.mark();
-  if (question.scope.candidates.empty() && window.recall_tokens() == 0) {
-    turn->outcome.recall.decision = "empty";
-    Recalled(turn);
-    return;
-  }
+  if (question.scope.candidates.empty() && window.recall_tokens() == 0)
+    return RecalledNothing(turn, "empty");
   // Where older spans take the room, the window without them is tried as well.
   std::optional<RecallQuestion> stripped;
   if (window.recall_tokens() > 0) {
@@ -122,9 +111,7 @@ void SessionManager::ChosenOn(const TurnPtr& turn, Result<RecallChoice> choice, 
     counters_.recall_failures.Add();
     Log(LogLevel::kWarn, "recall.failed",
         {{"turn", turn->outcome.turn.value}, {"detail", choice.error().message()}});
-    turn->outcome.recall.decision = "off";
-    Recalled(turn);
-    return;
+    return RecalledNothing(turn, "off");
   }
   if (strip) turn->cut = turn->history()->Without(0);
   turn->outcome.recall = std::move(choice->outcome);
@@ -139,6 +126,11 @@ void SessionManager::ChosenOn(const TurnPtr& turn, Result<RecallChoice> choice, 
     counters_.recall_injected.Add();
     counters_.recall_tokens.Add(turn->span.tokens.size());
   }
+  Recalled(turn);
+}
+
+void SessionManager::RecalledNothing(const TurnPtr& turn, const char* decision) {
+  turn->outcome.recall.decision = decision;
   Recalled(turn);
 }
 

@@ -208,9 +208,7 @@ void SessionManager::RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResul
     return;
   }
   if (turn->cancelled || turn->stopping) {
-    EndWithoutCommit(turn, result.end,
-                     Error(Code::kUnavailable, turn->stopping ? "the server is shutting down"
-                                                              : "the client went away"));
+    EndWithoutCommit(turn, result.end, EarlyEnd(*turn));
     return;
   }
   std::vector<KvReason> lost = std::move(result.reasons);
@@ -398,11 +396,8 @@ void SessionManager::RunDone(const TurnPtr& turn, Result<RunResult> result) {
     turn->anonymous->tokens.insert(turn->anonymous->tokens.end(), result->answer.begin(),
                                    result->answer.end());
   }
-  if (ended_early && !turn->stopping) {
-    EndWithoutCommit(turn, result->kv_end, Error(Code::kUnavailable, "the client went away"));
-  } else if (ended_early && result->answer.empty()) {
-    EndWithoutCommit(turn, result->kv_end,
-                     Error(Code::kUnavailable, "the server is shutting down"));
+  if (ended_early && (!turn->stopping || result->answer.empty())) {
+    EndWithoutCommit(turn, result->kv_end, EarlyEnd(*turn));
   } else {
     EndWithoutCommit(turn, result->kv_end, turn->outcome);
   }

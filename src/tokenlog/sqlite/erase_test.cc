@@ -1,9 +1,6 @@
 // What was deleted is in no byte of the SQLite store's files: sessions and turns.
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <sstream>
-
 #include "io/fake.h"
 #include "tokenlog/sqlite/fake_volume.h"
 #include "tokenlog/sqlite/testing.h"
@@ -11,20 +8,6 @@
 
 namespace tenuto {
 namespace {
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-std::unique_ptr<SqliteTokenLog> OpenOn(const FakeVolume& volume) {
-  auto log = SqliteTokenLog::Open(volume.Path("log.db"), SqliteMode::kWriter,
-                                  {.busy_timeout_ms = 100, .vfs = FakeVolume::VfsName()});
-  EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
-  return log.ok() ? std::move(log).value() : nullptr;
-}
 
 TEST(SqliteErase, DeletedTextIsInNoFile) {
   const TempFolder folder;

@@ -7,7 +7,6 @@
 #include <unistd.h>
 
 #include <fstream>
-#include <sstream>
 
 #include "io/fake.h"
 #include "tokenlog/sqlite/fake_volume.h"
@@ -18,20 +17,6 @@
 
 namespace tenuto {
 namespace {
-
-std::string ReadFile(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::stringstream bytes;
-  bytes << file.rdbuf();
-  return bytes.str();
-}
-
-std::unique_ptr<SqliteTokenLog> OpenOn(const FakeVolume& volume) {
-  auto log = SqliteTokenLog::Open(volume.Path("log.db"), SqliteMode::kWriter,
-                                  {.busy_timeout_ms = 100, .vfs = FakeVolume::VfsName()});
-  EXPECT_TRUE(log.ok()) << (log.ok() ? "" : log.error().message());
-  return log.ok() ? std::move(log).value() : nullptr;
-}
 
 Code CodeOfOpen(const std::string& path, SqliteMode mode, std::string* message = nullptr) {
   const auto log = SqliteTokenLog::Open(path, mode);
