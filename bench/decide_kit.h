@@ -1,5 +1,5 @@
-// What the decide_* programs share: bare libllama (no code of ours), a clock, JSON lines. One
-// thread.
+// What the decide_* programs share: bare libllama (no code of ours), a clock, JSON lines. With one
+// thread CPU time, which other programs disturb least; with more the time on the wall.
 #pragma once
 
 #include <llama.h>
@@ -15,9 +15,9 @@
 
 namespace tenuto::bench {
 
-inline double NowMs() {
+inline double NowMs(int threads = 1) {
   timespec now = {};
-  clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  clock_gettime(threads == 1 ? CLOCK_PROCESS_CPUTIME_ID : CLOCK_MONOTONIC, &now);
   return static_cast<double>(now.tv_sec) * 1e3 + static_cast<double>(now.tv_nsec) / 1e6;
 }
 
@@ -36,6 +36,7 @@ struct Setup {
   bool unified = true;
   int cells = 0;
   int sequences = 1;
+  int threads = 1;
 };
 
 // A model and a context; tokens are drawn, for speed does not depend on them.
@@ -56,8 +57,9 @@ class Subject {
     params.n_ubatch = 512;
     params.n_seq_max = static_cast<uint32_t>(setup.sequences);
     params.n_outputs_max = static_cast<uint32_t>(std::max(setup.sequences, 8));
-    params.n_threads = 1;
-    params.n_threads_batch = 1;
+    params.n_threads = setup.threads;
+    params.n_threads_batch = setup.threads;
+    threads_ = setup.threads;
     params.flash_attn_type =
         setup.flash_attention ? LLAMA_FLASH_ATTN_TYPE_ENABLED : LLAMA_FLASH_ATTN_TYPE_DISABLED;
     params.kv_unified = setup.unified;
@@ -69,22 +71,35 @@ class Subject {
 
   // Adds `count` tokens to a sequence in batches of 512; milliseconds.
   double Prefill(int sequence, int count) {
-    const double start = NowMs();
+    const double start = NowMs(threads_);
     for (int left = count; left > 0;) {
       const int part = std::min(left, 512);
       Step(std::vector<int>(static_cast<size_t>(part), sequence));
       left -= part;
     }
-    return NowMs() - start;
+    return NowMs(threads_) - start;
+  }
+
+  // A batch of `count` tokens behind what the sequence holds, taken away again; median
+  // milliseconds of `rounds`.
+  double Turn(int sequence, int count, int rounds) {
+    std::vector<double> times;
+    const int before = lengths_[static_cast<size_t>(sequence)];
+    for (int i = 0; i < rounds; ++i) {
+      times.push_back(Prefill(sequence, count));
+      llama_memory_seq_rm(llama_get_memory(context_.get()), sequence, before, -1);
+      lengths_[static_cast<size_t>(sequence)] = before;
+    }
+    return Median(times);
   }
 
   // One token for each of these sequences in one batch; median milliseconds of `rounds`.
   double Decode(const std::vector<int>& sequences, int rounds) {
     std::vector<double> times;
     for (int i = 0; i < rounds; ++i) {
-      const double start = NowMs();
+      const double start = NowMs(threads_);
       Step(sequences);
-      times.push_back(NowMs() - start);
+      times.push_back(NowMs(threads_) - start);
     }
     return Median(times);
   }
@@ -120,6 +135,7 @@ class Subject {
   std::unique_ptr<llama_context, FreeContext> context_;
   std::vector<int> lengths_;
   int32_t vocabulary_ = 0;
+  int threads_ = 1;
   uint64_t state_ = 1;
 };
 

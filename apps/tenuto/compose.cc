@@ -14,6 +14,7 @@
 
 #include "base/limits.h"
 #include "base/log.h"
+#include "format/piece.h"
 #include "human_text.h"
 #include "io/clock.h"
 #include "model.h"
@@ -146,6 +147,7 @@ SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& i
                      static_cast<uint64_t>(config.tenant_turns_max),
                      static_cast<uint64_t>(config.tenant_bytes_max)};
   settings.keep_kv = !config.no_kv_store;
+  if (settings.keep_kv) settings.restore_buffer_bytes = kPieceBytesTarget + kPieceHeaderBytes;
   settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens
                                   : config.n_gpu_layers > 0  ? info.cells
                                                              : kResidentTokensCpu;

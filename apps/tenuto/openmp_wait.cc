@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include <cstdlib>
+#include <filesystem>
+#include <system_error>
 
 namespace tenuto {
 namespace {
@@ -19,7 +21,11 @@ void SpinBriefly(char** argv) {
   if (std::getenv(kSpinCount) != nullptr || std::getenv("OMP_WAIT_POLICY") != nullptr) return;
   if (setenv(kSpinCount, kSpins, 1) != 0) return;
   // NOLINTEND(concurrency-mt-unsafe)
-  execv("/proc/self/exe", argv);
+  // By its path, so that tools like ps name the process after its file.
+  std::error_code error;
+  const std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) execv(self.c_str(), argv);
+  execv("/proc/self/exe", argv);  // the file was replaced or removed since
 }
 
 }  // namespace tenuto

@@ -7,6 +7,7 @@ import json
 import os
 import random
 import shutil
+import sqlite3
 import time
 
 from kit.machine import need, say
@@ -118,10 +119,11 @@ def histories(setup, lengths):
     probe = setup.temp / "probe-store"
     with Server(setup, probe) as server:
         fingerprint = server.call("GET", "/props")["fingerprint"]
+    log_format = sqlite3.connect(probe / "log.db").execute("PRAGMA user_version").fetchone()[0]
     shutil.rmtree(probe)
     made = {}
     for tokens in lengths:
-        key = f"{fingerprint}/{tokens}/{setup.cells}/{setup.ubatch}/2"
+        key = f"{fingerprint}/{tokens}/{setup.cells}/{setup.ubatch}/{log_format}"
         name = f"history-{tokens}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
         folder = setup.cache / name
         if setup.fresh:

@@ -45,7 +45,9 @@ struct SessionSettings {
   RecallSettings recall;
   uint64_t ttl_s = 0;  // a session that was not updated for so long is deleted; 0: never
   Quotas quotas;
-  size_t restore_reads_ahead = 3;  // pieces read and checked while one is imported
+  size_t restore_reads_ahead = 1;  // pieces read and checked while one is imported
+  size_t restore_buffer_bytes =
+      0;  // of each buffer that is made at the start for such reads; 0: when needed
 
   // Where a session's window is cut, for a turn that asks for at most `max_tokens`.
   WindowLimits Limits(std::optional<int32_t> max_tokens) const;

@@ -28,7 +28,8 @@ Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits) {
 SessionManager::SessionManager(SessionContext context)
     : context_(context),
       residency_(context.engine, context.metrics),
-      buffers_(std::make_shared<BufferPool>(context.settings.restore_reads_ahead + 2)),
+      buffers_(std::make_shared<BufferPool>(context.settings.restore_reads_ahead + 1,
+                                            context.settings.restore_buffer_bytes)),
       tenant_quota_(context.log, context.clock, context.settings.quotas),
       counters_(context.metrics) {
   expiry_.shortest_ttl_s = context_.settings.ttl_s;

@@ -36,7 +36,8 @@ class EngineCore;
 struct EmbeddedSettings {
   // Time that a step with decoding runs should take: it limits the prompt tokens that go along.
   int64_t step_target_ns = 100'000'000;
-  size_t piece_bytes_target = 2 * kMiB;  // payload of an exported piece; at most kPieceBytesMax
+  size_t piece_bytes_target =
+      kPieceBytesTarget;  // payload of an exported piece; at most kPieceBytesMax
   size_t transfer_bytes_per_step =
       16 * kMiB;  // KV moved between two steps before the next step has its turn
 };
