@@ -364,13 +364,12 @@ int RunVerify(const ServeConfig& config, const std::string& session) {
   const auto report = Verify(config, session);
   if (!report.ok()) return Fail(report.error());
   PrintReport(*report);
-  if (report->stored_tokens == 0 && report->unusable.empty()) {
+  if (report->nothing_stored()) {
     fmt::print("nothing stored for this session: nothing to compare\n");
     return 0;
   }
-  const bool good = report->unusable.empty() && report->bytes_equal() && report->logits_equal();
-  fmt::print("{}\n", good ? "OK" : "NOT EQUAL");
-  return good ? 0 : 1;
+  fmt::print("{}\n", report->good() ? "OK" : "NOT EQUAL");
+  return report->good() ? 0 : 1;
 }
 
 std::string VersionText() {

@@ -129,15 +129,26 @@ class Verifier {
     for (const PieceRow& row : chain_.pieces) {
       auto read = Read(row);
       if (const auto* bad = std::get_if<PieceError>(&read)) {
-        report_.unusable.push_back(
-            {bad->reason, chain_.end() - row.range.begin, bad->error.message()});
-        ++report_.damaged_pieces;
+        Refuse(row, bad->reason, bad->error);
         return Ok();
       }
-      TENUTO_TRY(executor_.Import(kStored, row.range, std::get<std::span<const std::byte>>(read)));
+      const Status imported =
+          executor_.Import(kStored, row.range, std::get<std::span<const std::byte>>(read));
+      // The checksums hold and the bytes are still no KV of this executor.
+      if (!imported && imported.error().code() == Code::kCorrupt) {
+        Refuse(row, "corrupt", imported.error());
+        return Ok();
+      }
+      TENUTO_TRY(imported);
       imported_end_ = row.range.end;
     }
     return Ok();
+  }
+
+  // A bad piece takes those after it along: they need what is before them.
+  void Refuse(const PieceRow& row, const std::string& reason, const Error& error) {
+    report_.unusable.push_back({reason, chain_.end() - row.range.begin, error.message()});
+    ++report_.damaged_pieces;
   }
 
   std::variant<std::span<const std::byte>, PieceError> Read(const PieceRow& row) {

@@ -37,6 +37,9 @@ struct VerifyReport {
   bool logits_equal() const {
     return std::isfinite(restored_difference) && restored_difference <= bound();
   }
+  bool nothing_stored() const { return stored_tokens == 0 && unusable.empty(); }
+  // What `tenuto verify` calls OK.
+  bool good() const { return unusable.empty() && bytes_equal() && logits_equal(); }
 };
 
 // `progress` is told what is being done; may be empty. kNotFound: no such session; kConflict:
