@@ -157,6 +157,7 @@ class SessionManager {
   void RestoreSession(const TurnPtr& turn);
   void RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResult result);
   void CopyPrefixThenStart(const TurnPtr& turn);
+  void StartAfterShared(const TurnPtr& turn, TokenPos shared);
   void Start(const TurnPtr& turn, TokenPos begin);
   RunListener ListenerFor(const TurnPtr& turn);
   void RunDone(const TurnPtr& turn, Result<RunResult> result);
@@ -168,8 +169,13 @@ class SessionManager {
   int32_t WindowSize(const Turn& turn) const;
   TokenPos KeptKv(const Turn& turn) const;
   int32_t MaxNewTokens(const Turn& turn) const;
-  void AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored,
-                     const std::vector<KvReason>& lost);
+  struct PromptKv {
+    TokenPos known = 0;  // tokens of the prompt that were computed once: a session's history, or
+                         // what is live of a request without one
+    TokenPos reused = 0;
+    TokenPos restored = 0;
+  };
+  void AccountPrompt(Turn& turn, const PromptKv& kv, const std::vector<KvReason>& lost);
 
   // Commit and settling (turn_commit.cc, settle.cc).
   void Commit(const TurnPtr& turn, RunResult result);

@@ -1,39 +1,9 @@
 #include <gtest/gtest.h>
 
-#include "base/log.h"
-#include "session/testing.h"
+#include "session/manager_testing.h"
 
 namespace tenuto {
 namespace {
-
-int32_t Tokens(const TurnOutcome& outcome, const std::string& reason) {
-  int32_t sum = 0;
-  for (const KvReason& r : outcome.reasons)
-    if (r.code == reason) sum += r.tokens;
-  return sum;
-}
-
-class ManagerTest : public testing::Test {
- protected:
-  void SetUp() override { SetLogLevel(LogLevel::kOff); }
-  void TearDown() override { EXPECT_TRUE(stack->manager.CheckIdle()); }
-
-  // What a server that never lost anything answers to the same texts.
-  static std::vector<std::string> Reference(const std::vector<std::string>& texts) {
-    TestDisk own;
-    TestStack stack(own);
-    std::vector<std::string> answers;
-    for (const std::string& text : texts)
-      answers.push_back((**stack.Ask("ref", text)).text);
-    return answers;
-  }
-  void Restart(TestStackOptions options = {}) {
-    stack = std::make_unique<TestStack>(disk, std::move(options));
-  }
-
-  TestDisk disk;
-  std::unique_ptr<TestStack> stack = std::make_unique<TestStack>(disk);
-};
 
 TEST_F(ManagerTest, AWarmSessionReusesAllItHas) {
   const auto first = stack->Ask("a", "one");
@@ -82,108 +52,6 @@ TEST_F(ManagerTest, AnEvictedSessionComesBackFromTheStore) {
   const auto second = stack->Ask("a", "two");
   EXPECT_GT((**second).restored, 0);
   EXPECT_EQ((**second).text, Reference({"one", "two"})[1]);
-}
-
-struct Damage {
-  const char* name;
-  void (*harm)(TestDisk&, const std::vector<PayloadFileId>&);
-  const char* reason;
-};
-
-class DamageTest : public ManagerTest, public testing::WithParamInterface<Damage> {};
-
-TEST_P(DamageTest, DamagedKvIsRecomputedToldAndStoredAgain) {
-  const auto expected = Reference({"one", "two", "three"});
-  stack->Ask("a", "one");
-  stack->Ask("b", "another");
-  stack->EvictAll();
-  GetParam().harm(disk, disk.payloads.List().value());
-  const auto second = stack->Ask("a", "two");
-  ASSERT_TRUE(second->ok());
-  EXPECT_EQ((**second).restored, 0);
-  EXPECT_GT(Tokens(**second, GetParam().reason), 0) << (**second).reasons.front().code;
-  EXPECT_EQ((**second).text, expected[1]);
-  // What was computed again is stored again: the next restart is quick.
-  Restart();
-  const auto third = stack->Ask("a", "three");
-  EXPECT_GT((**third).restored, (**second).prompt_tokens - 1);
-  EXPECT_EQ((**third).text, expected[2]);
-}
-
-INSTANTIATE_TEST_SUITE_P(
-    All, DamageTest,
-    testing::Values(
-        Damage{"PayloadByte",
-               [](TestDisk& d, const auto& files) {
-                 d.payloads.Flip(files[0], kPieceHeaderBytes + 9);
-               },
-               "corrupt"},
-        Damage{"HeaderByte", [](TestDisk& d, const auto& files) { d.payloads.Flip(files[0], 100); },
-               "corrupt"},
-        Damage{"CutShort",
-               [](TestDisk& d, const auto& files) { d.payloads.Truncate(files[0], 700); },
-               "corrupt"},
-        Damage{
-            "FileGone",
-            [](TestDisk& d, const auto& files) { EXPECT_TRUE(d.payloads.Remove(files[0]).ok()); },
-            "missing"},
-        Damage{"SwappedWithAnothers",
-               [](TestDisk& d, const auto& files) { d.payloads.Swap(files[0], files[1]); },
-               "corrupt"},
-        Damage{"DeviceError", [](TestDisk& d, const auto&) { d.payloads.FailReads(Code::kIo, 1); },
-               "io"}),
-    [](const auto& damage) { return damage.param.name; });
-
-TEST_F(ManagerTest, APieceOfAnotherOwnerIsRefused) {
-  // Two sessions with pieces of the same size and range: only the owner tells them apart.
-  stack->Ask("a", "one");
-  stack->Ask("b", "one");
-  stack->EvictAll();
-  const auto files = disk.payloads.List().value();
-  ASSERT_TRUE(disk.payloads.Swap(files[0], files[1]));
-  const auto second = stack->Ask("a", "two");
-  EXPECT_EQ((**second).restored, 0);
-  EXPECT_GT(Tokens(**second, "owner"), 0);
-  EXPECT_EQ((**second).text, Reference({"one", "two"})[1]);
-}
-
-TEST_F(ManagerTest, KvOfAnotherConfigurationIsNotUsed) {
-  stack->Ask("a", "one");
-  TestStackOptions other;
-  other.model.config = "q8_0";
-  Restart(other);
-  const auto second = stack->Ask("a", "two");
-  EXPECT_EQ((**second).restored, 0);
-  EXPECT_GT(Tokens(**second, "fingerprint"), 0);
-  EXPECT_EQ((**second).text, Reference({"one", "two"})[1]);
-}
-
-TEST_F(ManagerTest, WithoutAKvStoreEverythingIsComputedAndSaidSo) {
-  TestStackOptions options;
-  options.keep_kv = false;
-  Restart(options);
-  stack->Ask("a", "one");
-  Restart(options);
-  const auto second = stack->Ask("a", "two");
-  EXPECT_EQ((**second).recomputed, (**second).prompt_tokens);
-  EXPECT_GT(Tokens(**second, "policy"), 0);
-  EXPECT_TRUE(disk.payloads.List().value().empty());
-}
-
-TEST_F(ManagerTest, ModelsWithoutRangeExportRecomputeAfterARestart) {
-  TestStackOptions options;
-  options.model.range_export = false;
-  Restart(options);
-  stack->Ask("a", "one");
-  const auto warm = stack->Ask("a", "two");
-  ASSERT_TRUE(warm->ok());
-  EXPECT_GT((**warm).reused, 0);
-  Restart(options);
-  const auto third = stack->Ask("a", "three");
-  ASSERT_TRUE(third->ok());
-  EXPECT_EQ((**third).recomputed, (**third).prompt_tokens);
-  EXPECT_GT(Tokens(**third, "state"), 0);
-  EXPECT_EQ((**third).text, Reference({"one", "two", "three"})[2]);
 }
 
 TEST_F(ManagerTest, TheSystemMessageIsSetByTheFirstTurn) {
@@ -348,6 +216,29 @@ TEST_F(ManagerTest, RequestsWithoutASessionShareTheirPrefixAndLeaveNothing) {
   auto stranger = TestStack::Chat("", "the same beginning of both, long enough, then more");
   stranger.identity = "default::eve::default";
   EXPECT_EQ((**stack->Ask(stranger)).reused, 0);
+}
+
+// Seen told as new.
+TEST_F(ManagerTest, TheSameRequestWithoutASessionComputesItsTail) {
+  const auto first = stack->Ask("", "the same prompt, long enough to be shared");
+  EXPECT_EQ(Tokens(**first, "new"), (**first).prompt_tokens);
+  EXPECT_EQ((**first).reasons.size(), 1u);
+  const auto again = stack->Ask("", "the same prompt, long enough to be shared");
+  EXPECT_EQ((**again).reused, (**again).prompt_tokens - 1);
+  EXPECT_EQ((**again).recomputed, 1);
+  EXPECT_EQ(Tokens(**again, "tail"), 1);
+  EXPECT_EQ((**again).reasons.size(), 1u);
+  EXPECT_EQ((**again).text, (**first).text);
+  // Also where its prefix is copied from one that is running.
+  const auto running = stack->Submit(TestStack::Chat("", "another prompt, long enough to share"));
+  ASSERT_TRUE(stack->world.RunUntil([&] { return !running->streamed.empty(); }));
+  const auto beside = stack->Ask("", "another prompt, long enough to share");
+  EXPECT_EQ((**beside).reused, (**beside).prompt_tokens - 1);
+  EXPECT_EQ(Tokens(**beside, "tail"), 1);
+  EXPECT_EQ((**beside).text, (**running).text);
+  // One that goes on from there is new from where they part.
+  const auto other = stack->Ask("", "the same prompt, long enough to be shared, then more");
+  EXPECT_EQ(Tokens(**other, "new"), (**other).recomputed);
 }
 
 // Seen hanging: the idle one that starts alike held the only cells and was pinned while room was

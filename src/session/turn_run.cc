@@ -125,7 +125,7 @@ bool SessionManager::AdmitAnonymous(const TurnPtr& turn, TokenPos end) {
   turn->anonymous = fresh;
   if (best && rewinds && best_shared >= kSharedPrefixMin) {
     turn->copy_from = best->resident.seq;
-    turn->copy_end = std::min(best_shared, WindowSize(*turn) - 1);
+    turn->copy_end = best_shared;
     // The copy is ordered before anything else that is asked of either sequence from here on.
     context_.engine.CopyPrefix(turn->copy_from, fresh->resident.seq, turn->copy_end,
                                [turn](const Status& status) {
@@ -145,19 +145,24 @@ void SessionManager::Run(const TurnPtr& turn) {
 }
 
 void SessionManager::CopyPrefixThenStart(const TurnPtr& turn) {
-  TokenPos live = std::min(turn->anonymous->resident.live_end, WindowSize(*turn) - 1);
   if (turn->copy_from.value < 0) {
-    AccountPrompt(*turn, live, 0, {});
-    Start(turn, live);
+    StartAfterShared(turn, turn->anonymous->resident.live_end);
     return;
   }
   // A no-op on the same sequence whose answer comes after the copy's.
   context_.engine.Truncate(turn->anonymous->resident.seq, turn->copy_end,
                            [this, turn](const Status&) {
                              turn->copy_from = SeqId{};
-                             AccountPrompt(*turn, turn->copy_end, 0, {});
-                             Start(turn, turn->copy_end);
+                             StartAfterShared(turn, turn->copy_end);
                            });
+}
+
+// `shared`: so many tokens of the prompt are live. Where that is all of them, the last one is
+// computed again (INV-6).
+void SessionManager::StartAfterShared(const TurnPtr& turn, TokenPos shared) {
+  const TokenPos live = std::min(shared, WindowSize(*turn) - 1);
+  AccountPrompt(*turn, {.known = shared, .reused = live, .restored = 0}, {});
+  Start(turn, live);
 }
 
 void SessionManager::RestoreSession(const TurnPtr& turn) {
@@ -214,24 +219,25 @@ void SessionManager::RestoredOn(const TurnPtr& turn, TokenPos live, RestoreResul
   std::vector<KvReason> lost = std::move(result.reasons);
   lost.insert(lost.end(), session.lost.begin(), session.lost.end());
   session.lost.clear();
-  AccountPrompt(*turn, live, result.end - live, lost);
+  AccountPrompt(*turn,
+                {.known = turn->history()->size(), .reused = live, .restored = result.end - live},
+                lost);
   Start(turn, result.end);
 }
 
 // Every prompt token is reused, restored or computed, and those computed have a reason.
-void SessionManager::AccountPrompt(Turn& turn, TokenPos reused, TokenPos restored,
+void SessionManager::AccountPrompt(Turn& turn, const PromptKv& kv,
                                    const std::vector<KvReason>& lost) {
   TurnOutcome& outcome = turn.outcome;
   if (turn.preemptions > 0) return;  // told once, for the first start
-  const int32_t history = turn.history() ? turn.history()->size() : 0;
   outcome.prompt_tokens = WindowSize(turn);
-  outcome.reused = reused;
-  outcome.restored = restored;
-  outcome.recomputed = outcome.prompt_tokens - reused - restored;
-  counters_.reused.Add(static_cast<uint64_t>(reused));
-  counters_.restored.Add(static_cast<uint64_t>(restored));
+  outcome.reused = kv.reused;
+  outcome.restored = kv.restored;
+  outcome.recomputed = outcome.prompt_tokens - kv.reused - kv.restored;
+  counters_.reused.Add(static_cast<uint64_t>(kv.reused));
+  counters_.restored.Add(static_cast<uint64_t>(kv.restored));
   counters_.recomputed.Add(static_cast<uint64_t>(outcome.recomputed));
-  int32_t gap = std::max(0, history - reused - restored);
+  int32_t gap = std::max(0, kv.known - kv.reused - kv.restored);
   const auto tell = [&](const std::string& code, int32_t tokens, const std::string& detail) {
     if (tokens <= 0) return;
     outcome.reasons.push_back({code, tokens, detail});
