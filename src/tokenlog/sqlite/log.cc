@@ -50,6 +50,10 @@ Error InLog(const std::string& path, Error error) {
   return std::move(error).With("token log " + path);
 }
 
+std::string NameOf(const std::string& path) {
+  return path.substr(path.rfind('/') + 1);
+}
+
 }  // namespace
 
 // A reading connection taken from the pool; goes back at its end.
@@ -74,14 +78,15 @@ class SqliteTokenLog::ReaderLease {
   std::unique_ptr<Database> database_;
 };
 
-SqliteTokenLog::SqliteTokenLog(std::string path, std::string vfs, const SqliteOptions& options)
-    : path_(std::move(path)), vfs_(std::move(vfs)), options_(options) {}
+SqliteTokenLog::SqliteTokenLog(std::string path, std::string vfs, SqliteMode mode,
+                               const SqliteOptions& options)
+    : path_(std::move(path)), vfs_(std::move(vfs)), mode_(mode), options_(options) {}
 
 Result<std::unique_ptr<SqliteTokenLog>> SqliteTokenLog::Open(const std::string& path,
                                                              SqliteMode mode,
                                                              const SqliteOptions& options) {
   TENUTO_ASSIGN(std::string vfs, RegisterPageVfs(options.vfs));
-  std::unique_ptr<SqliteTokenLog> log(new SqliteTokenLog(path, std::move(vfs), options));
+  std::unique_ptr<SqliteTokenLog> log(new SqliteTokenLog(path, std::move(vfs), mode, options));
   if (mode == SqliteMode::kWriter) {
     if (options.vfs.empty()) TENUTO_TRY(CreatePrivate(path));
     auto writer = Database::Open({.path = path,
@@ -148,14 +153,25 @@ Result<SqliteTokenLog::ReaderLease> SqliteTokenLog::BorrowReader() {
   return std::move(opened).error();
 }
 
+Error SqliteTokenLog::Told(Error error) const {
+  if (error.code() == Code::kCorrupt) error = InLog(path_, std::move(error));
+  const std::string& whole = error.message();
+  const size_t at = whole.find(path_);
+  if (mode_ == SqliteMode::kReader || at == std::string::npos) return error;
+  Log(LogLevel::kWarn, "tokenlog.failed", {{"code", CodeName(error.code())}, {"error", whole}});
+  return Error(error.code(), whole.substr(0, at) + NameOf(path_) + whole.substr(at + path_.size()));
+}
+
 template <typename Work>
 auto SqliteTokenLog::Read(Work work) -> decltype(work(std::declval<Database&>())) {
-  TENUTO_ASSIGN(ReaderLease lease, BorrowReader());
-  TENUTO_ASSIGN(Transaction transaction,
-                Transaction::Begin(lease.database(), Transaction::Kind::kRead));
-  auto result = work(lease.database());
-  if (!result && result.error().code() == Code::kCorrupt)
-    return InLog(path_, std::move(result).error());
+  auto in_transaction = [&]() -> decltype(work(std::declval<Database&>())) {
+    TENUTO_ASSIGN(ReaderLease lease, BorrowReader());
+    TENUTO_ASSIGN(Transaction transaction,
+                  Transaction::Begin(lease.database(), Transaction::Kind::kRead));
+    return work(lease.database());
+  };
+  auto result = in_transaction();
+  if (!result) return Told(std::move(result).error());
   return result;
 }
 
@@ -172,8 +188,7 @@ std::invoke_result_t<Work, Database&> SqliteTokenLog::Write(Work work) {
   };
   auto result = in_transaction();
   NoteFailure();
-  if (!result && result.error().code() == Code::kCorrupt)
-    return InLog(path_, std::move(result).error());
+  if (!result) result = Told(std::move(result).error());
   if (writer.wal_pages() >= kCheckpointOverduePages) {
     if (const Status copied = Checkpoint(); !copied)
       Log(LogLevel::kWarn, "tokenlog.checkpoint_failed", {{"error", copied.error().message()}});
@@ -200,7 +215,7 @@ Status SqliteTokenLog::Writable() const {
 void SqliteTokenLog::NoteFailure() {
   if (dead_ || !writer_->volume_in_doubt()) return;
   dead_ = Error(Code::kIo,
-                "token log " + path_ +
+                "token log " + NameOf(path_) +
                     " refuses writes: its volume failed a write or a sync, so what is on it is in "
                     "doubt; check the disk and restart");
   Log(LogLevel::kError, "tokenlog.dead", {{"path", path_}});

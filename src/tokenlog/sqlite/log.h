@@ -84,9 +84,12 @@ class SqliteTokenLog : public TokenLog {
  private:
   class ReaderLease;
 
-  SqliteTokenLog(std::string path, std::string vfs, const SqliteOptions& options);
+  SqliteTokenLog(std::string path, std::string vfs, SqliteMode mode, const SqliteOptions& options);
   Result<std::unique_ptr<Database>> OpenReader() const;
   Result<ReaderLease> BorrowReader();
+  // What the answer to a call says: of a writer, whose errors are handed on to clients, the file's
+  // name and the reason without this machine's folders. The log has the whole of it.
+  Error Told(Error error) const;
   template <typename Work>
   auto Read(Work work) -> decltype(work(std::declval<Database&>()));
   template <typename Work>
@@ -102,6 +105,7 @@ class SqliteTokenLog : public TokenLog {
 
   const std::string path_;
   const std::string vfs_;
+  const SqliteMode mode_;
   const SqliteOptions options_;
 
   Mutex write_mutex_;

@@ -237,6 +237,8 @@ TEST(SqliteLog, FullDiskRefusesTheCommitAndHealsWithSpace) {
   for (const auto& verdict : log->Commit(batch)) {
     ASSERT_FALSE(verdict.ok());
     EXPECT_EQ(verdict.error().code(), Code::kExhausted);
+    EXPECT_EQ(verdict.error().message(),
+              "token log log.db: database or disk is full: free some space on its volume");
   }
   EXPECT_EQ(log->AddPieces(id, std::vector{MakePiece(0, 5, 1)}).error().code(), Code::kExhausted);
   EXPECT_EQ(*Dump(*log), before);
@@ -252,7 +254,11 @@ TEST(SqliteLog, LockedByAnotherProcessIsUnavailable) {
   ASSERT_TRUE(log.ok());
   const auto other = Database::Open({.path = path, .vfs = *RegisterPageVfs("")});
   ASSERT_TRUE((*other)->Exec("BEGIN IMMEDIATE").ok());
-  EXPECT_EQ(CommitOne(**log, MakeCommit(Key("chat"), "T1")).error().code(), Code::kUnavailable);
+  const auto refused = CommitOne(**log, MakeCommit(Key("chat"), "T1"));
+  EXPECT_EQ(refused.error().code(), Code::kUnavailable);
+  // Seen by clients: the file's name, not this machine's folders.
+  EXPECT_EQ(refused.error().message(),
+            "token log log.db: database is locked: another process writes to it");
   ASSERT_TRUE((*other)->Exec("ROLLBACK").ok());
   EXPECT_TRUE(CommitOne(**log, MakeCommit(Key("chat"), "T1")).ok());
 }
