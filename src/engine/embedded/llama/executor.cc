@@ -247,27 +247,59 @@ Status LlamaExecutor::Import(SeqId seq, TokenRange range, std::span<const std::b
                                        " tokens (" + std::to_string(parts.ledger.free()) +
                                        " free)");
   }
+  return LoadState(seq, range, bytes);
+}
+
+// Whether the scratch sequence now holds exactly `range`.
+bool LlamaExecutor::ReadIntoScratch(TokenRange range, std::span<const std::byte> bytes) {
+  Parts& parts = *parts_;
   // A state is always loaded into an empty sequence: loading wipes its destination, or leaves an
   // old one in place when the state is empty.
   llama_memory_seq_rm(parts.memory, parts.scratch, -1, -1);
   const size_t read =
       llama_state_seq_set_data(parts.context.get(), reinterpret_cast<const uint8_t*>(bytes.data()),
                                bytes.size(), parts.scratch);
-  const bool complete = read == bytes.size() &&
-                        llama_memory_seq_pos_min(parts.memory, parts.scratch) == range.begin &&
-                        llama_memory_seq_pos_max(parts.memory, parts.scratch) == range.end - 1;
+  return read == bytes.size() &&
+         llama_memory_seq_pos_min(parts.memory, parts.scratch) == range.begin &&
+         llama_memory_seq_pos_max(parts.memory, parts.scratch) == range.end - 1;
+}
+
+// REQUIRES: cells for `range` are free. CheckState has passed the bytes, so libllama takes them:
+// the rest is for the day on which it does not.
+Status LlamaExecutor::LoadState(SeqId seq, TokenRange range, std::span<const std::byte> bytes) {
+  Parts& parts = *parts_;
+  const bool complete = ReadIntoScratch(range, bytes);
   if (complete) llama_memory_seq_cp(parts.memory, parts.scratch, seq.value, range.begin, range.end);
   llama_memory_seq_rm(parts.memory, parts.scratch, -1, -1);
   if (!complete) {
-    // Half-read cells are free again but may hold any bytes; where nobody else is live they are
-    // cleared as well.
-    if (parts.ledger.free() == parts.info.cells) llama_memory_clear(parts.memory, true);
+    ClearFreeCells(seq);
     return Error(Code::kCorrupt,
                  "libllama refused a KV state of " + std::to_string(bytes.size()) + " bytes");
   }
   for (TokenPos pos = range.begin; pos < range.end; ++pos)
     parts.ledger.Append(seq);
   return Ok();
+}
+
+// Cells of a state that was half read are free but hold any bytes. Attention reads free cells too
+// and weighs them with zero, and zero times NaN is NaN: in every sequence's answers. Where others
+// are live, the only way to write cells is a state: zeroes for each free one, behind `seq`.
+void LlamaExecutor::ClearFreeCells(SeqId seq) {
+  Parts& parts = *parts_;
+  if (parts.ledger.free() == parts.info.cells) return llama_memory_clear(parts.memory, true);
+  constexpr TokenPos kChunk = 256;  // bounds the memory that this takes
+  const TokenPos begin = parts.ledger.length(seq);
+  const TokenPos end = begin + parts.ledger.free();
+  TokenPos at = begin;
+  while (at < end) {
+    const TokenRange range{at, std::min(at + kChunk, end)};
+    if (!ReadIntoScratch(range, ZeroState(parts.layout, range))) break;
+    llama_memory_seq_cp(parts.memory, parts.scratch, seq.value, range.begin, range.end);
+    at = range.end;
+  }
+  llama_memory_seq_rm(parts.memory, parts.scratch, -1, -1);
+  llama_memory_seq_rm(parts.memory, seq.value, begin, -1);
+  if (at < end) Log(LogLevel::kError, "llama.cells_not_cleared", {{"cells", int64_t{end - at}}});
 }
 
 }  // namespace tenuto

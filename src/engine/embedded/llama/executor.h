@@ -84,11 +84,15 @@ class LlamaExecutor : public Executor {
  private:
   struct Parts;
   friend class LlamaOpener;
+  friend class LlamaExecutorPeer;  // of a test: what CheckState keeps from LoadState
   explicit LlamaExecutor(std::unique_ptr<Parts> parts);
 
   Status CheckSequence(SeqId seq) const;
   Status CheckBatch(std::span<const ForwardToken> batch) const;
   Status CanEndAt(SeqId seq, TokenPos end) const;
+  Status LoadState(SeqId seq, TokenRange range, std::span<const std::byte> bytes);
+  bool ReadIntoScratch(TokenRange range, std::span<const std::byte> bytes);
+  void ClearFreeCells(SeqId seq);
 
   std::unique_ptr<Parts> parts_;
 };

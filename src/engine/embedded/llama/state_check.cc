@@ -246,6 +246,39 @@ Status CanonicalizeState(const StateLayout& layout, TokenRange range,
   return Ok();
 }
 
+std::vector<std::byte> ZeroState(const StateLayout& layout, TokenRange range) {
+  const auto cells = static_cast<size_t>(range.size());
+  std::vector<std::byte> state(layout.BytesFor(range.size()));
+  Store(state, 0, kMagic);
+  Store(state, 8, uint32_t{1});
+  Store(state, 12, static_cast<uint32_t>(cells));
+  for (size_t i = 0; i < cells; ++i) {
+    Store(state, CellOffset(layout, i), range.begin + static_cast<int32_t>(i));
+    Store(state, CellOffset(layout, i) + 4, uint32_t{1});
+  }
+  size_t at = CellOffset(layout, cells);
+  Store(state, at, uint32_t{layout.values_transposed});
+  Store(state, at + 4, static_cast<uint32_t>(layout.keys.size()));
+  at += kTailBytes;
+  for (const StateLayout::Keys& keys : layout.keys) {
+    Store(state, at, keys.type);
+    Store(state, at + 4, keys.row_bytes);
+    at += kKeysHeadBytes + cells * static_cast<size_t>(keys.row_bytes);
+  }
+  for (const StateLayout::Values& values : layout.values) {
+    Store(state, at, values.type);
+    if (layout.values_transposed) {
+      Store(state, at + 4, static_cast<uint32_t>(values.bytes));
+      Store(state, at + 8, values.rows);
+      at += kTransposedHeadBytes + cells * static_cast<size_t>(values.bytes) * values.rows;
+    } else {
+      Store(state, at + 4, values.bytes);
+      at += kValuesHeadBytes + cells * static_cast<size_t>(values.bytes);
+    }
+  }
+  return state;
+}
+
 Status CheckState(const StateLayout& layout, TokenRange range, std::span<const std::byte> state) {
   TENUTO_TRY(CheckFrame(layout, range, state));
   if (Load<int32_t>(state, 4) != 0) return Corrupt("it names a sequence");

@@ -58,6 +58,9 @@ Result<StateLayout> LearnStateLayout(std::span<const std::byte> state, TokenPos 
 Status CanonicalizeState(const StateLayout& layout, TokenRange range,
                          std::vector<std::byte>& state);
 
+// A canonical state of `range` whose rows are all zero, to write over cells.
+std::vector<std::byte> ZeroState(const StateLayout& layout, TokenRange range);
+
 // kCorrupt unless `state` is a canonical state of exactly `range` in this layout.
 Status CheckState(const StateLayout& layout, TokenRange range, std::span<const std::byte> state);
 

@@ -111,6 +111,21 @@ TEST(StateCheck, LearnsEveryForm) {
   EXPECT_NE(Learn(kForms[0]).Describe(), Learn(kForms[1]).Describe());
 }
 
+TEST(StateCheck, AStateOfZeroesHasEveryFormsFrame) {
+  for (StateWriter form : kForms) {
+    const StateLayout layout = Learn(form);
+    const std::vector<std::byte> zeroes = ZeroState(layout, {40, 43});
+    EXPECT_TRUE(CheckState(layout, {40, 43}, zeroes).ok());
+    form.positions = {40, 41, 42};
+    const std::vector<std::byte> full = form.Write();
+    ASSERT_EQ(zeroes.size(), full.size());
+    // What is not zero in it is the frame.
+    for (size_t i = 0; i < full.size(); ++i) {
+      ASSERT_TRUE(zeroes[i] == std::byte{0} || zeroes[i] == full[i]) << i;
+    }
+  }
+}
+
 TEST(StateCheck, UnknownFormsAreNotLearned) {
   StateWriter writer;
   writer.positions = {0, 1, 2};
