@@ -11,6 +11,7 @@
 #include <cstring>
 #include <optional>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include "io/fd.h"
@@ -94,12 +95,32 @@ size_t ScalarBytes(uint32_t type) {
   }
 }
 
+// libllama aborts where two tokens have the same text. It reads a text up to its first NUL, and
+// gives a name of its own to each empty one.
+Status CheckTokens(Reader& reader, uint64_t count) {
+  std::unordered_map<std::string_view, uint64_t> seen;
+  seen.reserve(static_cast<size_t>(count));
+  for (uint64_t i = 0; i < count; ++i) {
+    const auto text = reader.String();
+    if (!text) return Cut();
+    const std::string_view word = text->substr(0, text->find('\0'));
+    if (word.empty()) continue;
+    const auto [other, is_new] = seen.emplace(word, i);
+    if (!is_new) {
+      return Malformed("tokens " + std::to_string(other->second) + " and " + std::to_string(i) +
+                       " of its vocabulary are the same");
+    }
+  }
+  return Ok();
+}
+
 Status SkipArray(Reader& reader, std::string_view key) {
   const auto type = reader.Number<uint32_t>();
   const auto count = reader.Number<uint64_t>();
   if (!type || !count) return Cut();
   if (*type == GGUF_TYPE_STRING) {
     if (*count > reader.left() / sizeof(uint64_t)) return Cut();
+    if (key == "tokenizer.ggml.tokens") return CheckTokens(reader, *count);
     for (uint64_t i = 0; i < *count; ++i) {
       if (!reader.String()) return Cut();
     }
@@ -136,6 +157,14 @@ Status ReadEntry(Reader& reader, Metadata& metadata) {
     if (!alignment) return Cut();
     if (!std::has_single_bit(*alignment)) return Malformed("its alignment is not a power of two");
     metadata.alignment = *alignment;
+    return Ok();
+  }
+  if (key->ends_with("_epsilon") && *type == GGUF_TYPE_FLOAT32) {
+    // libllama's worker threads abort on it, long after the model was loaded.
+    const auto epsilon = reader.Number<float>();
+    if (!epsilon) return Cut();
+    if (!(*epsilon >= 0.0F))
+      return Malformed("metadata entry '" + std::string(*key) + "' is not a number from 0 up");
     return Ok();
   }
   return reader.Skip(1, size) ? Ok() : Status(Cut());

@@ -1,8 +1,8 @@
 // Reads the frame of a GGUF file before libllama is given it: every length, count and offset must
 // lie inside the file. libllama reports a cut file late and sometimes not at all; this reader
-// trusts nothing and says it in one sentence. It does not judge the metadata's meaning: whether an
-// architecture is known is libllama's business. Pure, thread-safe. GGUF versions 2 and 3, little
-// endian.
+// trusts nothing and says it in one sentence. Of the metadata's meaning it judges only what ends
+// the process otherwise: tokens that are the same, negative epsilons. Whether an architecture is
+// known is libllama's business. Pure, thread-safe. GGUF versions 2 and 3, little endian.
 #pragma once
 
 #include <cstddef>

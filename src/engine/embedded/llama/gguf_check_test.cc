@@ -5,6 +5,7 @@
 
 #include <cstring>
 #include <fstream>
+#include <limits>
 #include <vector>
 
 #include "engine/embedded/llama/test_model.h"
@@ -114,6 +115,42 @@ TEST_F(GgufCheckTest, NamesWhatIsWrong) {
     ASSERT_FALSE(result.ok()) << c.says;
     EXPECT_NE(result.error().message().find(c.says), std::string::npos) << result.error().message();
   }
+}
+
+TEST_F(GgufCheckTest, EpsilonsAreFromZeroUp) {
+  const size_t value = After("llama.attention.layer_norm_rms_epsilon") + 4;
+  Put(value, 0.0F);
+  EXPECT_TRUE(Check().ok());
+  for (const float wrong : {-1e-5F, std::numeric_limits<float>::quiet_NaN()}) {
+    Put(value, wrong);
+    EXPECT_NE(Check().error().message().find("layer_norm_rms_epsilon"), std::string::npos);
+  }
+}
+
+// libllama aborts on these. The vocabulary begins with "\u0100" (byte 0), two bytes a token.
+TEST_F(GgufCheckTest, TokensThatAreTheSameAreRefused) {
+  const std::vector<std::byte> good = bytes_;
+  const size_t first = After("tokenizer.ggml.tokens") + 4 + 4 + 8;  // type, element type, count
+  const size_t text = first + 8;                                    // its length
+  constexpr size_t kStep = 8 + 2;
+  ASSERT_EQ(bytes_[text], std::byte{0xC4});
+  std::memcpy(bytes_.data() + text + 7 * kStep, bytes_.data() + text + 3 * kStep, 2);
+  EXPECT_EQ(Check().error().code(), Code::kCorrupt);
+  EXPECT_EQ(Check().error().message(),
+            "the file is damaged: tokens 3 and 7 of its vocabulary are the same");
+  // Up to a NUL only, where libllama stops as well: "a" and "a\0".
+  bytes_ = good;
+  for (const size_t i : {size_t{3}, size_t{7}}) {
+    bytes_[text + i * kStep] = std::byte{0xC7};
+    bytes_[text + i * kStep + 1] = std::byte{0};
+  }
+  EXPECT_NE(Check().error().message().find("tokens 3 and 7"), std::string::npos);
+  // Empty ones are many.
+  bytes_ = good;
+  for (const size_t i : {size_t{3}, size_t{7}}) {
+    bytes_[text + i * kStep] = std::byte{0};
+  }
+  EXPECT_TRUE(Check().ok());
 }
 
 TEST_F(GgufCheckTest, FilesHaveOneClearSentence) {

@@ -1,5 +1,10 @@
 #include "engine/embedded/llama/library.h"
 
+#include <ggml.h>
+
+#include <algorithm>
+#include <cstdio>
+#include <stdexcept>
 #include <string_view>
 #include <vector>
 
@@ -37,13 +42,32 @@ void OnLog(ggml_log_level level, const char* text, void* /*user*/) {
     }
     state.line += text;
     if (state.line.empty() || state.line.back() != '\n') return;  // goes on with the next call
-    state.line.pop_back();
+    while (state.line.ends_with('\n'))
+      state.line.pop_back();                                        // some messages have two
+    std::replace(state.line.begin(), state.line.end(), '\n', ' ');  // of a name in the model
     line.swap(state.line);
     if (state.capture && state.error_line && state.captured.size() < kCapturedLinesMax) {
       state.captured.push_back(line);
     }
   }
   if (!line.empty()) Log(LogLevel::kDebug, "llama.log", {{"text", line}});
+}
+
+// How many LlamaAssertionsThrow live on this thread.
+// NOLINTNEXTLINE(cppcoreguidelines-avoid-non-const-global-variables): of one thread.
+thread_local int assertions_throw = 0;
+
+// ".../src/llama-model.cpp:1328: GGML_ASSERT(x) failed"
+void OnAssertion(const char* text) {
+  if (assertions_throw == 0) {
+    std::fprintf(stderr, "%s\n", text);
+    return;  // and ggml aborts
+  }
+  std::string_view what = text;
+  const size_t name_end = what.find(": ");
+  if (const size_t slash = what.substr(0, name_end).rfind('/'); slash != std::string_view::npos)
+    what.remove_prefix(slash + 1);
+  throw std::runtime_error("libllama's check failed: " + std::string(what));
 }
 
 // "llama_model_load: error loading model: unknown model architecture: 'x'" -> "unknown model
@@ -81,6 +105,17 @@ Status StartLlamaLibrary() {
 
 std::string LlamaLibraryVersion() {
   return TENUTO_LLAMA_VERSION " (" TENUTO_LLAMA_COMMIT ", build " TENUTO_LLAMA_BUILD ")";
+}
+
+// The callback stays: others may be inside.
+LlamaAssertionsThrow::LlamaAssertionsThrow() {
+  static const ggml_abort_callback_t before = ggml_set_abort_callback(OnAssertion);
+  static_cast<void>(before);
+  ++assertions_throw;
+}
+
+LlamaAssertionsThrow::~LlamaAssertionsThrow() {
+  --assertions_throw;
 }
 
 LlamaErrorCapture::LlamaErrorCapture() TENUTO_NO_THREAD_ANALYSIS {

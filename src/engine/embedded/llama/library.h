@@ -44,4 +44,17 @@ class LlamaErrorCapture {
   std::string Reason(const std::string& otherwise) const;
 };
 
+// While it lives, an assertion of libllama or ggml that fails on this thread throws its text as a
+// std::runtime_error instead of ending the process: a damaged model may fail any of a hundred of
+// them while it is opened. libllama's own handlers take it, or the caller's. Best effort: through
+// a frame that can't be unwound, and on ggml's worker threads, the process ends as before. Only for
+// what is thrown away afterwards.
+class LlamaAssertionsThrow {
+ public:
+  LlamaAssertionsThrow();
+  ~LlamaAssertionsThrow();
+  LlamaAssertionsThrow(const LlamaAssertionsThrow&) = delete;
+  LlamaAssertionsThrow& operator=(const LlamaAssertionsThrow&) = delete;
+};
+
 }  // namespace tenuto

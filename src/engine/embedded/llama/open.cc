@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <exception>
 #include <fstream>
 #include <utility>
 
@@ -107,6 +108,7 @@ Status CheckLlamaModel(const std::string& model_path) {
   llama_model_params params = llama_model_default_params();
   params.n_gpu_layers = 0;
   params.vocab_only = true;
+  const LlamaAssertionsThrow guard;
   TENUTO_TRY(Load(model_path, params));
   return Ok();
 }
@@ -122,11 +124,17 @@ class LlamaOpener {
   Result<std::unique_ptr<LlamaExecutor>> Open() {
     TENUTO_TRY(CheckSettings());
     TENUTO_TRY(CheckLlamaFiles(parts_->settings.model_path));
-    TENUTO_TRY(LoadModel());
-    TENUTO_TRY(MakeContext());
-    TENUTO_TRY(ProbeState());
-    FillInfo();
-    TENUTO_TRY(FillFingerprint());
+    try {
+      const LlamaAssertionsThrow guard;
+      TENUTO_TRY(LoadModel());
+      TENUTO_TRY(MakeContext());
+      TENUTO_TRY(ProbeState());
+      FillInfo();
+      TENUTO_TRY(FillFingerprint());
+    } catch (const std::exception& thrown) {  // out of the C API
+      return Error(Code::kInvalid,
+                   "can't use " + parts_->settings.model_path + ": " + thrown.what());
+    }
     return std::unique_ptr<LlamaExecutor>(new LlamaExecutor(std::move(parts_)));
   }
 
