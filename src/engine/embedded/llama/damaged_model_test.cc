@@ -63,7 +63,8 @@ TEST_F(DamagedModelTest, NoByteOfTheHeaderEndsTheProcess) {
       const auto opened = Open(bytes);
       if (!opened) {
         ++refused;
-        EXPECT_EQ(opened.error().message().find('\n'), std::string::npos);
+        EXPECT_EQ(opened.error().message().find('\n'), std::string::npos)
+            << opened.error().message();
       }
     }
   }

@@ -34,6 +34,16 @@ Error Malformed(const std::string& what) {
   return {Code::kCorrupt, "the file is damaged: " + what};
 }
 
+// A name of the file, as a message may hold it.
+std::string Quoted(std::string_view name) {
+  constexpr size_t kShownMax = 64;
+  std::string text(name.substr(0, kShownMax));
+  for (char& c : text) {
+    if (c < ' ' || c > '~') c = '?';
+  }
+  return "'" + text + (name.size() > kShownMax ? "...'" : "'");
+}
+
 // A cursor that never leaves the file.
 class Reader {
  public:
@@ -127,7 +137,7 @@ Status SkipArray(Reader& reader, std::string_view key) {
     return Ok();
   }
   const size_t size = ScalarBytes(*type);
-  if (size == 0) return Malformed("metadata entry '" + std::string(key) + "' has an unknown type");
+  if (size == 0) return Malformed("metadata entry " + Quoted(key) + " has an unknown type");
   return reader.Skip(*count, size) ? Ok() : Status(Cut());
 }
 
@@ -151,7 +161,7 @@ Status ReadEntry(Reader& reader, Metadata& metadata) {
     return Ok();
   }
   const size_t size = ScalarBytes(*type);
-  if (size == 0) return Malformed("metadata entry '" + std::string(*key) + "' has an unknown type");
+  if (size == 0) return Malformed("metadata entry " + Quoted(*key) + " has an unknown type");
   if (*key == GGUF_KEY_GENERAL_ALIGNMENT && *type == GGUF_TYPE_UINT32) {
     const auto alignment = reader.Number<uint32_t>();
     if (!alignment) return Cut();
@@ -164,7 +174,7 @@ Status ReadEntry(Reader& reader, Metadata& metadata) {
     const auto epsilon = reader.Number<float>();
     if (!epsilon) return Cut();
     if (!(*epsilon >= 0.0F))
-      return Malformed("metadata entry '" + std::string(*key) + "' is not a number from 0 up");
+      return Malformed("metadata entry " + Quoted(*key) + " is not a number from 0 up");
     return Ok();
   }
   return reader.Skip(1, size) ? Ok() : Status(Cut());
@@ -182,7 +192,7 @@ Result<Tensor> ReadTensor(Reader& reader) {
   if (!name || !dims) return Cut();
   if (name->empty() || name->size() >= GGML_MAX_NAME)
     return Malformed("a tensor's name has no sane length");
-  const std::string quoted = "tensor '" + std::string(*name) + "'";
+  const std::string quoted = "tensor " + Quoted(*name);
   if (*dims == 0 || *dims > GGML_MAX_DIMS) {
     return Malformed(quoted + " has " + std::to_string(*dims) + " dimensions");
   }
@@ -252,15 +262,15 @@ Result<GgufSummary> CheckGguf(std::span<const std::byte> file) {
   for (uint64_t i = 0; i < summary.tensors; ++i) {
     TENUTO_ASSIGN(const Tensor tensor, ReadTensor(reader));
     if (tensor.offset % metadata.alignment != 0) {
-      return Malformed("tensor '" + std::string(tensor.name) + "' is not aligned");
+      return Malformed("tensor " + Quoted(tensor.name) + " is not aligned");
     }
     uint64_t tensor_end = 0;
     if (__builtin_add_overflow(tensor.offset, tensor.bytes, &tensor_end)) {
-      return Malformed("tensor '" + std::string(tensor.name) + "' lies outside of every file");
+      return Malformed("tensor " + Quoted(tensor.name) + " lies outside of every file");
     }
     if (tensor_end >= end) {
       end = tensor_end;
-      last_name = std::string(tensor.name);
+      last_name = Quoted(tensor.name);
     }
   }
   summary.data_bytes = end;
@@ -268,8 +278,8 @@ Result<GgufSummary> CheckGguf(std::span<const std::byte> file) {
   summary.data_begin = (reader.at() + align - 1) / align * align;
   if (summary.tensors > 0 &&
       (summary.data_begin > file.size() || end > file.size() - summary.data_begin)) {
-    return Error(Code::kCorrupt, "the file is cut off (an incomplete download?): tensor '" +
-                                     last_name + "' ends at byte " +
+    return Error(Code::kCorrupt, "the file is cut off (an incomplete download?): tensor " +
+                                     last_name + " ends at byte " +
                                      std::to_string(summary.data_begin + end) + " of a file of " +
                                      std::to_string(file.size()) + " bytes");
   }

@@ -117,6 +117,18 @@ TEST_F(GgufCheckTest, NamesWhatIsWrong) {
   }
 }
 
+// A damaged length makes a key of half a header: the message holds its beginning, as text.
+TEST_F(GgufCheckTest, LongNamesAreCutInMessages) {
+  const size_t key = After("llama.feed_forward_length") - 25;
+  Put(key - 8, uint64_t{100});
+  Put(key + 100, uint32_t{77});
+  const std::string message = Check().error().message();
+  EXPECT_NE(message.find("'llama.feed_forward_length?"), std::string::npos) << message;
+  EXPECT_LT(message.size(), 150U);
+  for (const char c : message)
+    ASSERT_TRUE(c >= ' ' && c <= '~') << message;
+}
+
 TEST_F(GgufCheckTest, EpsilonsAreFromZeroUp) {
   const size_t value = After("llama.attention.layer_norm_rms_epsilon") + 4;
   Put(value, 0.0F);
