@@ -225,7 +225,7 @@ bool RecallIndex::Remove(uint32_t turn) {
   for (const TermKey key : holding) {
     Grown& grown = GrownOf(key);
     Grown kept;
-    ForEach(grown.postings, [&](uint32_t passage, TermCounts counts) {
+    ForEachPosting(grown.postings, [&](uint32_t passage, TermCounts counts) {
       if (passages_[passage].turn_at != turn_at) Append(kept, passage, counts);
     });
     if (kept.postings.all == 0) {
@@ -241,6 +241,7 @@ bool RecallIndex::Remove(uint32_t turn) {
     passages_[i].answer_tokens = 0;
   }
   recalled_.erase(turn_at);
+  dense_.Forget();
   const TurnInfo gone = info;
   info = TurnInfo();
   info.turn = gone.turn;  // numbers stay ascending

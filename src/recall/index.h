@@ -1,9 +1,9 @@
 // The index of one session's turns: for each term the passages that hold it, and how often in which
 // part. Statistics are those of this session alone (INV-4). It holds no text, only hashes of terms.
 //
-// A plain value: no threads, no I/O. Thread-compatible. What it becomes depends on the turns added
-// and their order, nothing else; it is derived from the log and may be dropped at any moment
-// (INV-1). docs/formats/recall_index.md has the bytes.
+// A plain value: no threads, no I/O. Thread-compatible, but for Dense. What it becomes depends on
+// the turns added and their order, nothing else; it is derived from the log and may be dropped at
+// any moment (INV-1). docs/formats/recall_index.md has the bytes.
 #pragma once
 
 #include <array>
@@ -18,13 +18,13 @@
 #include <vector>
 
 #include "base/result.h"
+#include "recall/dense.h"
+#include "recall/postings.h"
 #include "recall/text.h"
-#include "recall/varint.h"
 
 namespace tenuto {
 
 inline constexpr uint16_t kRecallIndexVersion = 2;
-inline constexpr uint32_t kPassageTokensMax = 200;
 
 // A turn as the index takes it in. `turn` is a number that the session gives, ascending in the
 // order of adding; branches of one session share an index and differ in which turns are asked for.
@@ -56,32 +56,6 @@ struct TurnInfo {
 };
 inline constexpr uint32_t kShortTokens = 16;
 
-struct PassageInfo {
-  uint32_t turn_at = 0;  // index into turns()
-  uint16_t user_tokens = 0;
-  uint16_t answer_tokens = 0;
-};
-
-// How often a term is in the parts of a passage; each at most 15.
-struct TermCounts {
-  uint8_t user = 0;   // in what the user states
-  uint8_t asked = 0;  // in what the user asks
-  uint8_t answer = 0;
-  uint8_t tool = 0;
-  // Sentences of the user that have it, a bit each, counted in the passage; the last bit stands for
-  // all that follow.
-  uint8_t sentences = 0;
-  bool operator==(const TermCounts&) const = default;
-};
-
-struct Postings {
-  std::string_view bytes;     // passage and counts, delta and variable length; the index owns them
-  uint32_t last_passage = 0;  // of the last entry; entries count from 1 in their first delta
-  uint32_t all = 0;           // entries
-  uint32_t df = 0;            // entries outside of tool output
-  uint32_t df_user = 0;       // entries with the user's words
-};
-
 class RecallIndex {
  public:
   RecallIndex() = default;
@@ -101,6 +75,14 @@ class RecallIndex {
   // Index into turns(), or -1.
   int64_t TurnAt(uint32_t turn) const;
   const Postings* Find(TermKey key) const;
+  // The term unpacked, for queries; nullptr where few passages have it. Valid until the index
+  // changes or TrimDense. Fills a cache: one thread at a time, though nothing that can be seen
+  // changes.
+  const DenseTerm* Dense(TermKey key, const Postings& postings) const {
+    return dense_.Find(key, postings, passages_);
+  }
+  void TrimDense() const { dense_.Trim(passages_.size()); }
+  size_t DenseBytes() const { return dense_.bytes(); }
   size_t terms() const { return terms_; }
   Language MainLanguage() const;
   // Passages and turns that count for statistics.
@@ -108,18 +90,6 @@ class RecallIndex {
   uint32_t turns_live() const { return turns_live_; }
   uint32_t MedianUserTokens() const;
   double AverageTokens(double answer_weight) const;
-
-  // Calls fn(passage, counts) in the order of passages.
-  template <typename Fn>
-  static void ForEach(const Postings& postings, Fn fn) {
-    ForEachUntil(postings, [&](uint32_t passage, TermCounts counts) {
-      fn(passage, counts);
-      return true;
-    });
-  }
-  // ... until fn returns false.
-  template <typename Fn>
-  static void ForEachUntil(const Postings& postings, Fn fn);
 
   std::vector<std::byte> Encode() const;
   // kCorrupt: any damage; kInvalid: written by another version. Both mean: rebuild from the log.
@@ -164,57 +134,7 @@ class RecallIndex {
   std::array<uint32_t, kPassageTokensMax + 1> lengths_{};  // passages by tokens of the user
   uint64_t user_tokens_ = 0;
   uint64_t answer_tokens_ = 0;
+  mutable DenseTerms dense_;
 };
-
-// An entry is (delta * 16 + form); for kCounts then the four counts in 16 bits, and the sentences
-// where the user has the term.
-inline constexpr uint32_t kFormBits = 4;
-inline constexpr uint64_t kFormMask = 15;
-inline constexpr uint8_t kCountsForm = 15;
-inline constexpr uint32_t kSentencesMax = 8;
-inline constexpr std::array<TermCounts, kCountsForm> kForms = {{
-    {0, 0, 1, 0, 0},  // once in the answer
-    {0, 0, 0, 1, 0},  // ... in tool output
-    {1, 0, 0, 0, 1},  // ... in the user's first sentence
-    {1, 0, 0, 0, 2},
-    {1, 0, 0, 0, 4},
-    {1, 0, 0, 0, 8},
-    {1, 0, 0, 0, 16},
-    {0, 1, 0, 0, 1},  // ... where that asks
-    {0, 1, 0, 0, 2},
-    {0, 1, 0, 0, 4},
-    {1, 0, 1, 0, 1},  // ... and in the answer
-    {1, 0, 1, 0, 2},
-    {1, 0, 1, 0, 4},
-    {0, 1, 1, 0, 1},
-    {0, 1, 1, 0, 2},
-}};
-
-// False: no form that an index writes.
-inline bool CountsOf(uint64_t form, VarintReader& reader, TermCounts& counts) {
-  if (form < kCountsForm) {
-    counts = kForms[form];
-    return true;
-  }
-  const uint64_t packed = reader.NextUpTo(0xFFFF);
-  counts = {static_cast<uint8_t>(packed & 15), static_cast<uint8_t>((packed >> 4) & 15),
-            static_cast<uint8_t>((packed >> 8) & 15), static_cast<uint8_t>((packed >> 12) & 15), 0};
-  if (counts.user + counts.asked == 0) return packed != 0;
-  counts.sentences = static_cast<uint8_t>(reader.NextUpTo(0xFF));
-  return counts.sentences != 0;
-}
-
-template <typename Fn>
-void RecallIndex::ForEachUntil(const Postings& postings, Fn fn) {
-  VarintReader reader(postings.bytes);
-  uint32_t next = 0;  // one past the passage before
-  TermCounts counts;
-  for (uint32_t i = 0; i < postings.all; ++i) {
-    const uint64_t entry = reader.Next();
-    next += static_cast<uint32_t>(entry >> kFormBits);
-    if (!CountsOf(entry & kFormMask, reader, counts)) return;
-    if (!fn(next - 1, counts)) return;
-  }
-}
 
 }  // namespace tenuto

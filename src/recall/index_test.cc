@@ -20,7 +20,7 @@ TEST(IndexTest, CountsByPart) {
   ASSERT_NE(garnet, nullptr);
   EXPECT_EQ(garnet->df, 1U);
   EXPECT_EQ(garnet->df_user, 1U);
-  RecallIndex::ForEach(*garnet, [](uint32_t passage, TermCounts counts) {
+  ForEachPosting(*garnet, [](uint32_t passage, TermCounts counts) {
     EXPECT_EQ(passage, 0U);
     EXPECT_EQ(counts, (TermCounts{1, 1, 1, 0, 3}));
   });
@@ -38,7 +38,7 @@ TEST(IndexTest, ToolOutputIsOutsideOfTheStatistics) {
   ASSERT_NE(garnet, nullptr);
   EXPECT_EQ(garnet->df, 0U);
   EXPECT_EQ(garnet->all, 1U);
-  RecallIndex::ForEach(*garnet, [](uint32_t, TermCounts counts) { EXPECT_EQ(counts.tool, 2); });
+  ForEachPosting(*garnet, [](uint32_t, TermCounts counts) { EXPECT_EQ(counts.tool, 2); });
   ASSERT_NE(Find(archive.index, "topaz"), nullptr);
   EXPECT_EQ(archive.index.passages()[0].answer_tokens, 3);  // done, all, topaz
 }
@@ -56,8 +56,8 @@ TEST(IndexTest, LongTurnsArePassages) {
     tokens += passage.user_tokens;
   }
   EXPECT_EQ(tokens, 450U);
-  RecallIndex::ForEach(*Find(archive.index, "garnet"),
-                       [](uint32_t passage, TermCounts) { EXPECT_EQ(passage, 2U); });
+  ForEachPosting(*Find(archive.index, "garnet"),
+                 [](uint32_t passage, TermCounts) { EXPECT_EQ(passage, 2U); });
 }
 
 TEST(IndexTest, AMegabyteIsTakenAndMoreIsCut) {

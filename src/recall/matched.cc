@@ -1,7 +1,6 @@
 #include "recall/matched.h"
 
 #include <algorithm>
-#include <map>
 
 namespace tenuto {
 namespace {
@@ -24,6 +23,7 @@ struct Matcher::Unit {
   uint32_t whole_bit = 0;
   std::vector<double> parts;
   double single = 0.0;
+  bool here = false;
   bool inherited = false;
   uint32_t next_pair = 0;  // pairs before this position overlap with one that counted
   double pairs = 0.0;
@@ -35,11 +35,21 @@ Matcher::Matcher(const Query& query) : query_(query) {
     by_position_.push_back(i);
   std::sort(by_position_.begin(), by_position_.end(),
             [&](size_t a, size_t b) { return query.terms[a].position < query.terms[b].position; });
+  for (const QueryTerm& term : query.terms)
+    units_.push_back(term.unit);
+  std::sort(units_.begin(), units_.end());
+  units_.erase(std::unique(units_.begin(), units_.end()), units_.end());
 }
 
-MatchInfo Matcher::InfoOf(uint32_t user, uint32_t any) const {
+const MatchInfo& Matcher::InfoOf(uint32_t user, uint32_t any) {
+  const auto [known, fresh] = known_.try_emplace(uint64_t{user} << 32 | any);
+  if (fresh) known->second = Work(user, any);
+  return known->second;
+}
+
+MatchInfo Matcher::Work(uint32_t user, uint32_t any) const {
   MatchInfo found;
-  std::map<uint32_t, Unit> units;
+  std::vector<Unit> units(units_.size());
   for (const size_t i : by_position_) {
     const auto bit = uint32_t{1} << i;
     if ((any & bit) == 0) continue;
@@ -48,12 +58,14 @@ MatchInfo Matcher::InfoOf(uint32_t user, uint32_t any) const {
     if (term.sort == TermSort::kStamp || term.inside) continue;
     const double share = query_.cues.asks_assistant ? 1.0 : kAnswerShare;
     const double info = (user & bit) != 0 ? term.info_user : share * term.info_any;
-    Unit& unit = units[term.unit];
+    const auto at = std::lower_bound(units_.begin(), units_.end(), term.unit) - units_.begin();
+    Unit& unit = units[static_cast<size_t>(at)];
+    unit.here = true;
     unit.inherited = term.inherited;
     AddTerm(term, info, (user & bit), unit, found);
   }
-  for (auto& [key, unit] : units)
-    Close(unit, found);
+  for (Unit& unit : units)
+    if (unit.here) Close(unit, found);
   return found;
 }
 

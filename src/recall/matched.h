@@ -4,6 +4,7 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <unordered_map>
 #include <vector>
 
 #include "recall/query.h"
@@ -27,10 +28,12 @@ class Matcher {
   explicit Matcher(const Query& query);
 
   // `user`, `any`: the terms in the user's words and anywhere, a bit each.
-  MatchInfo InfoOf(uint32_t user, uint32_t any) const;
+  // Remembered: many turns have the same terms.
+  const MatchInfo& InfoOf(uint32_t user, uint32_t any);
 
  private:
   struct Unit;
+  MatchInfo Work(uint32_t user, uint32_t any) const;
   static void AddTerm(const QueryTerm& term, double info, uint32_t bit, Unit& unit,
                       MatchInfo& found);
   static void AddToRun(const QueryTerm& term, double info, uint32_t bit, Unit& unit,
@@ -39,6 +42,8 @@ class Matcher {
 
   const Query& query_;
   std::vector<size_t> by_position_;  // terms in the order of their positions
+  std::vector<uint32_t> units_;      // of the query, ascending
+  std::unordered_map<uint64_t, MatchInfo> known_;
 };
 
 }  // namespace tenuto

@@ -116,6 +116,11 @@ class Builder {
     return postings != nullptr && postings->all <= 0.02 * passages_ + 3.0;
   }
 
+  void Unpack() {
+    for (QueryTerm& term : query_.terms)
+      term.dense = index_.Dense(term.key, *term.postings);
+  }
+
   // "sports cabinet": two words that the session has only together say no more than one.
   void JoinPhrases() {
     for (size_t i = 0; i + 1 < query_.terms.size(); ++i) {
@@ -123,7 +128,7 @@ class Builder {
       QueryTerm& second = query_.terms[i + 1];
       if (first.sort != TermSort::kWord || second.sort != TermSort::kWord) continue;
       if (second.position != first.position + 1 || second.inherited != first.inherited) continue;
-      if (first.unit == second.unit || !Together(*first.postings, *second.postings)) continue;
+      if (first.unit == second.unit || !Together(first, second)) continue;
       const uint32_t from = second.unit;
       for (QueryTerm& term : query_.terms) {
         if (term.unit == from) term.unit = first.unit;
@@ -143,7 +148,7 @@ class Builder {
         const uint32_t apart = term.position - before.position;
         if (before.unit != term.unit || before.sort != term.sort) continue;
         if (before.position < term.position && apart <= 2) {
-          term.info_after[apart - 1] = InfoAfter(*before.postings, *term.postings);
+          term.info_after[apart - 1] = InfoAfter(before, term);
         }
       }
     }
@@ -166,6 +171,7 @@ class Builder {
                    bool inherited) const {
     QueryTerm found;
     found.postings = &postings;
+    found.key = term.key;
     found.text = term.text;
     found.sort = term.sort;
     // Syllables of Thai stand beside its words: alone they say something, together nothing more.
@@ -191,26 +197,42 @@ class Builder {
     return found;
   }
 
-  static bool Together(const Postings& one, const Postings& other) {
-    const uint32_t fewer = std::min(one.all, other.all);
-    if (fewer < 3 || std::max(one.all, other.all) > kPhraseEntriesMax) return false;
+  static bool Together(const QueryTerm& one, const QueryTerm& other) {
+    const uint32_t fewer = std::min(one.postings->all, other.postings->all);
+    const uint32_t more = std::max(one.postings->all, other.postings->all);
+    if (fewer < 3 || more > kPhraseEntriesMax) return false;
     return Both(one, other) * 5 >= fewer * 4;
   }
 
   // -ln of the chance that a passage with `before` has `term`; unbounded for common terms, whose
   // own info is low anyway.
-  static double InfoAfter(const Postings& before, const Postings& term) {
-    if (std::max(before.all, term.all) > kPhraseEntriesMax) return 1e9;
-    return std::log((before.all + 1.0) / (Both(before, term) + 1.0));
+  static double InfoAfter(const QueryTerm& before, const QueryTerm& term) {
+    if (std::max(before.postings->all, term.postings->all) > kPhraseEntriesMax) return 1e9;
+    return std::log((before.postings->all + 1.0) / (Both(before, term) + 1.0));
   }
 
   // Passages that have both.
-  static uint32_t Both(const Postings& one, const Postings& other) {
-    std::vector<uint32_t> passages;
-    passages.reserve(one.all);
-    RecallIndex::ForEach(one, [&](uint32_t passage, TermCounts) { passages.push_back(passage); });
+  static uint32_t Both(const QueryTerm& one, const QueryTerm& other) {
     uint32_t both = 0;
-    RecallIndex::ForEach(other, [&](uint32_t passage, TermCounts) {
+    if (one.dense != nullptr && other.dense != nullptr) {
+      const auto a = one.dense->bits();
+      const auto b = other.dense->bits();
+      for (size_t word = 0; word < std::min(a.size(), b.size()); ++word)
+        both += static_cast<uint32_t>(__builtin_popcountll(a[word] & b[word]));
+      return both;
+    }
+    if (one.dense != nullptr) return Both(other, one);
+    if (other.dense != nullptr) {
+      ForEachPosting(*one.postings, [&](uint32_t passage, TermCounts) {
+        if (other.dense->At(passage) != nullptr) ++both;
+      });
+      return both;
+    }
+    std::vector<uint32_t> passages;
+    passages.reserve(one.postings->all);
+    ForEachPosting(*one.postings,
+                   [&](uint32_t passage, TermCounts) { passages.push_back(passage); });
+    ForEachPosting(*other.postings, [&](uint32_t passage, TermCounts) {
       if (std::binary_search(passages.begin(), passages.end(), passage)) ++both;
     });
     return both;
@@ -244,6 +266,7 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
   options.bytes_max = kQueryBytesMax;
   options.now = question.time;
   options.fallback = index.MainLanguage();
+  index.TrimDense();
   Query query;
   Analysed own = analyser.Analyse(question.text, options);
   query.cues = CuesOf(own.folded);
@@ -272,6 +295,7 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
     query.inherited_units += builder.Take(answer.terms, kLastAnswerWeight, true);
   }
   builder.KeepRarest();
+  builder.Unpack();
   builder.JoinPhrases();
   builder.LinkRuns();
   return query;

@@ -25,6 +25,8 @@ struct Question {
 
 struct QueryTerm {
   const Postings* postings = nullptr;  // never nullptr; valid while the index is unchanged
+  const DenseTerm* dense = nullptr;    // the same unpacked; nullptr: few passages have it
+  TermKey key = 0;
   std::string text;
   TermSort sort = TermSort::kWord;
   bool inherited = false;  // from the last turn

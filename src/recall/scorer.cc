@@ -20,6 +20,7 @@ constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
 constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
 constexpr double kOwnMatch = 0.1;
 constexpr uint32_t kBriefTokens = 7;
+constexpr uint32_t kEpisodesMax = 1000;
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
 bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
@@ -47,7 +48,7 @@ class RankRun {
  public:
   RankRun(RecallScorer& scorer, const RecallIndex& index, const Query& query,
           const RecallScope& scope)
-      : scorer_(scorer),
+      : evidence_(scorer.evidence_),
         index_(index),
         query_(query),
         scope_(scope),
@@ -70,35 +71,21 @@ class RankRun {
     Diversify();
     ReadSentences();
     Emit(hits_max, ranking);
-    for (const uint32_t passage : scorer_.touched_)
-      scorer_.cells_[passage] = {};
-    scorer_.touched_.clear();
+    evidence_.Clear();
     return ranking;
   }
 
  private:
   void Score() {
-    auto& cells = scorer_.cells_;
-    if (cells.size() < index_.passages().size()) cells.resize(index_.passages().size());
-    const double average = index_.AverageTokens(answer_weight_);
-    const double b = index_.MedianUserTokens() >= kLongMedianTokens ? set_.b_long : set_.b;
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      const QueryTerm& term = query_.terms[i];
-      const auto bit = uint32_t{1} << i;
-      const double weight = term.weight * term.idf * (set_.k1 + 1.0);
-      RecallIndex::ForEach(*term.postings, [&](uint32_t passage, TermCounts counts) {
-        const PassageInfo& info = index_.passages()[passage];
-        const double tf = counts.user + asked_weight_ * counts.asked +
-                          answer_weight_ * counts.answer + set_.tool * counts.tool;
-        const double tokens = info.user_tokens + answer_weight_ * info.answer_tokens;
-        const double norm = set_.k1 * (1.0 - b + b * tokens / average);
-        auto& cell = cells[passage];
-        if (cell.any == 0) scorer_.touched_.push_back(passage);
-        cell.score += static_cast<float>(weight * tf / (tf + norm));
-        cell.any |= bit;
-        if (counts.user + counts.asked > 0) cell.user |= bit;
-      });
-    }
+    Bm25 bm25;
+    bm25.k1 = set_.k1;
+    bm25.b = index_.MedianUserTokens() >= kLongMedianTokens ? set_.b_long : set_.b;
+    bm25.average = index_.AverageTokens(answer_weight_);
+    bm25.answer = answer_weight_;
+    bm25.asked = asked_weight_;
+    bm25.tool = set_.tool;
+    passages_ = {PassagesOf(scope_.candidates), PassagesOf(scope_.window)};
+    evidence_.Collect(index_, query_, bm25, passages_, kPoolMax);
   }
 
   // Passages of the turns in a range; ranges in ascending order give ascending ones.
@@ -119,38 +106,32 @@ class RankRun {
 
   // The best turns among the candidates, and what the window has.
   void Pool(Ranking& ranking) {
-    const std::vector<TurnRange> candidates = PassagesOf(scope_.candidates);
-    const std::vector<TurnRange> window = PassagesOf(scope_.window);
     std::vector<std::pair<float, uint32_t>> order;
-    const auto better = [](const auto& a, const auto& b) {
-      return a.first != b.first ? a.first > b.first : a.second > b.second;
-    };
-    const auto cut = [&] {
-      if (order.size() <= kPoolMax) return;
-      std::nth_element(order.begin(), order.begin() + kPoolMax, order.end(), better);
-      order.resize(kPoolMax);
-    };
-    float least = 0.0F;  // what comes below is not among the best
-    for (const uint32_t passage : scorer_.touched_) {
-      const auto& cell = scorer_.cells_[passage];
-      if (InRanges(candidates, passage)) {
-        if (cell.score < least) continue;
-        order.emplace_back(cell.score, passage);
-        if (order.size() < 4 * kPoolMax) continue;
-        cut();
-        least = std::min_element(order.begin(), order.end())->first;
-      } else if (InRanges(window, passage) && !OnlyAsks(passage)) {
+    for (const uint32_t passage : evidence_.passages()) {
+      const auto& cell = evidence_.At(passage);
+      if (evidence_.IsCandidate(passage)) {
+        if (cell.score >= evidence_.least()) order.emplace_back(cell.score, passage);
+      } else if (InRanges(passages_.window, passage) && !OnlyAsks(passage)) {
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
       }
     }
-    cut();
-    std::unordered_map<uint32_t, Pooled> by_turn;
+    if (order.size() > kPoolMax) {
+      std::nth_element(order.begin(), order.begin() + kPoolMax, order.end(),
+                       [](const auto& a, const auto& b) {
+                         return a.first != b.first ? a.first > b.first : a.second > b.second;
+                       });
+      order.resize(kPoolMax);
+    }
+    std::ranges::sort(order, {}, &std::pair<float, uint32_t>::second);
     for (const auto& [score, passage] : order) {
-      const auto& cell = scorer_.cells_[passage];
+      const auto& cell = evidence_.At(passage);
       const uint32_t turn_at = index_.passages()[passage].turn_at;
-      Pooled& turn = by_turn[turn_at];
-      turn.turn_at = turn_at;
+      if (pool_.empty() || pool_.back().turn_at != turn_at) {
+        pool_.emplace_back();
+        pool_.back().turn_at = turn_at;
+      }
+      Pooled& turn = pool_.back();
       if (score > turn.score) {
         turn.score = score;
         turn.passage = passage;
@@ -158,10 +139,6 @@ class RankRun {
       turn.user |= cell.user;
       turn.any |= cell.any;
     }
-    for (const auto& [turn_at, turn] : by_turn)
-      pool_.push_back(turn);
-    std::sort(pool_.begin(), pool_.end(),
-              [](const Pooled& a, const Pooled& b) { return a.turn_at < b.turn_at; });
   }
 
   // Factors that no single term has.
@@ -181,7 +158,7 @@ class RankRun {
         const double has = __builtin_popcount(turn.any & names);
         turn.score *= set_.other_name + (1.0 - set_.other_name) * has / __builtin_popcount(names);
       }
-      const MatchInfo found = match_.InfoOf(turn.user, turn.any);
+      const MatchInfo& found = match_.InfoOf(turn.user, turn.any);
       turn.score *= 1.0 + set_.coverage * (found.units + found.inherited) / all;
     }
   }
@@ -261,26 +238,54 @@ class RankRun {
     Order();
   }
 
-  // Episodes that have all of these terms in the user's words. REQUIRES: mask != 0.
-  uint32_t Episodes(uint32_t mask) {
-    const auto [known, fresh] = episodes_.try_emplace(mask, 0);
+  // Episodes that have all of these terms in the user's words, counted up to `most`. REQUIRES:
+  // mask != 0.
+  uint32_t Episodes(uint32_t mask, uint32_t most) {
+    const auto [known, fresh] = episodes_.try_emplace(uint64_t{mask} << 32 | most, 0);
     if (!fresh) return known->second;
-    const Postings* rarest = nullptr;
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      const Postings* postings = query_.terms[i].postings;
-      if ((mask >> i & 1u) == 0) continue;
-      if (rarest == nullptr || postings->all < rarest->all) rarest = postings;
-    }
     uint32_t episodes = 0;
     uint32_t last = 0;
-    RecallIndex::ForEach(*rarest, [&](uint32_t passage, TermCounts) {
-      if ((scorer_.cells_[passage].user & mask) != mask) return;
+    ForEachWithAll(mask, [&](uint32_t passage) {
       const uint32_t turn_at = index_.passages()[passage].turn_at;
       if (episodes == 0 || turn_at - last > kClusterTurns) ++episodes;
       last = turn_at;
+      return episodes < most;
     });
     known->second = episodes;
     return episodes;
+  }
+
+  // Calls fn(passage) for those that have all of these terms in the user's words, in order, until
+  // it returns false.
+  template <typename Fn>
+  void ForEachWithAll(uint32_t mask, Fn fn) const {
+    std::vector<std::span<const uint64_t>> common;
+    size_t words = SIZE_MAX;
+    const Postings* rare = nullptr;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      const QueryTerm& term = query_.terms[i];
+      if ((mask >> i & 1u) == 0) continue;
+      if (term.dense != nullptr) {
+        common.push_back(term.dense->user_bits());
+        words = std::min(words, common.back().size());
+      } else if (rare == nullptr || term.postings->all < rare->all) {
+        rare = term.postings;
+      }
+    }
+    if (rare != nullptr) {  // all passages of a rare term are in the evidence
+      return ForEachPostingUntil(*rare, [&](uint32_t passage, TermCounts) {
+        return (evidence_.At(passage).user & mask) != mask || fn(passage);
+      });
+    }
+    for (size_t word = 0; word < words; ++word) {
+      uint64_t bits = ~uint64_t{0};
+      for (const auto& one : common)
+        bits &= one[word];
+      for (; bits != 0; bits &= bits - 1) {
+        const auto bit = static_cast<uint32_t>(__builtin_ctzll(bits));
+        if (!fn(static_cast<uint32_t>(word * kWordBits) + bit)) return;
+      }
+    }
   }
 
   using Sentences = std::array<uint32_t, kSentencesMax>;  // terms in each, a bit each
@@ -297,16 +302,25 @@ class RankRun {
       const QueryTerm& term = query_.terms[i];
       if (term.info_user < kStrongInfo) continue;
       strong_ |= uint32_t{1} << i;
-      auto wanted = passages.begin();
-      RecallIndex::ForEachUntil(*term.postings, [&](uint32_t passage, TermCounts counts) {
-        while (wanted != passages.end() && *wanted < passage)
-          ++wanted;
-        if (wanted == passages.end()) return false;
-        if (*wanted != passage || counts.sentences == 0) return true;
+      const auto note = [&](uint32_t passage, TermCounts counts) {
+        if (counts.sentences == 0) return;
         Sentences& sentences = sentences_[passage];
         for (uint32_t at = 0; at < kSentencesMax; ++at) {
           if ((counts.sentences >> at & 1u) != 0) sentences[at] |= uint32_t{1} << i;
         }
+      };
+      if (term.dense != nullptr) {
+        for (const uint32_t passage : passages) {
+          if (const TermCounts* counts = term.dense->At(passage)) note(passage, *counts);
+        }
+        continue;
+      }
+      auto wanted = passages.begin();
+      ForEachPostingUntil(*term.postings, [&](uint32_t passage, TermCounts counts) {
+        while (wanted != passages.end() && *wanted < passage)
+          ++wanted;
+        if (wanted == passages.end()) return false;
+        if (*wanted == passage) note(passage, counts);
         return true;
       });
     }
@@ -314,10 +328,10 @@ class RankRun {
 
   // What of the info in the user's words stands in other sentences than most of it. Half of that in
   // the next sentence: people go on about the same.
-  double Apart(const Pooled& turn) const {
+  double Apart(const Pooled& turn) {
     const auto found = sentences_.find(turn.passage);
     if (turn.source || turn.via_any != 0 || found == sentences_.end()) return 0.0;
-    const uint32_t user = scorer_.cells_[turn.passage].user & strong_;
+    const uint32_t user = evidence_.At(turn.passage).user & strong_;
     const auto info_of = [&](uint32_t terms) { return match_.InfoOf(terms, terms).info; };
     const Sentences& sentences = found->second;
     double best = 0.0;
@@ -328,6 +342,14 @@ class RankRun {
       best = std::max(best, 0.5 * info_of(here) + 0.5 * info_of(here | next));
     }
     return std::max(0.0, info_of(user) - best);
+  }
+
+  // With more of them the tail takes off no more than `tail_max`: from there on it only falls.
+  uint32_t EpisodesThatCount(double log_strong) const {
+    for (uint32_t most = 2; most < kEpisodesMax; ++most) {
+      if (LogPoissonTail(std::exp(log_strong), most) - log_strong <= -set_.tail_max) return most;
+    }
+    return UINT32_MAX;
   }
 
   void Chance(const Pooled& turn, bool close, RecallHit& hit) {
@@ -345,7 +367,8 @@ class RankRun {
     double log_mean = log_passages - found.info;
     const bool together = __builtin_popcount(found.strong) > 1;
     const double log_strong = log_passages - found.strong_info;
-    const uint32_t episodes = close && together && log_strong < 0.0 ? Episodes(found.strong) : 1;
+    const bool counts = close && together && log_strong < 0.0;
+    const uint32_t episodes = counts ? Episodes(found.strong, EpisodesThatCount(log_strong)) : 1;
     if (episodes > 1) {
       const double tail = LogPoissonTail(std::exp(log_strong), episodes);
       log_mean += std::clamp(tail - log_strong, -set_.tail_max, 0.0);
@@ -376,12 +399,6 @@ class RankRun {
     return brief && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
   }
 
-  const MatchInfo& SharedInfo(uint32_t terms) {
-    const auto [known, fresh] = shared_.try_emplace(terms);
-    if (fresh) known->second = match_.InfoOf(terms, terms);
-    return known->second;
-  }
-
   // A newer turn about the same: it shares words of the query, and corrects or scores not much
   // worse.
   int64_t NewerThan(const Pooled& older) {
@@ -392,7 +409,8 @@ class RankRun {
       if (info.Is(TurnInfo::kBareQuestion)) continue;
       const bool corrects = info.Is(TurnInfo::kCorrects);
       if (turn.score < (corrects ? set_.correcting : set_.newer) * older.score) continue;
-      const MatchInfo& shared = SharedInfo(older.user & turn.user);
+      const uint32_t both = older.user & turn.user;
+      const MatchInfo& shared = match_.InfoOf(both, both);
       if (corrects ? shared.info < kStrongInfo : shared.units + shared.inherited < 2) continue;
       const bool best_corrects =
           best != nullptr && index_.turns()[best->turn_at].Is(TurnInfo::kCorrects);
@@ -458,7 +476,7 @@ class RankRun {
     return hit;
   }
 
-  RecallScorer& scorer_;
+  PassageEvidence& evidence_;
   const RecallIndex& index_;
   const Query& query_;
   const RecallScope& scope_;
@@ -467,8 +485,8 @@ class RankRun {
   double asked_weight_ = 0.0;
   Matcher match_;
   std::vector<Pooled> pool_;
-  std::unordered_map<uint32_t, uint32_t> episodes_;  // by mask of terms
-  std::unordered_map<uint32_t, MatchInfo> shared_;   // by mask of terms
+  PassageScope passages_;
+  std::unordered_map<uint64_t, uint32_t> episodes_;  // by mask of terms and how many count
   uint32_t strong_ = 0;
   std::unordered_map<uint32_t, Sentences> sentences_;  // by passage
 };

@@ -11,15 +11,10 @@
 #include <string>
 #include <vector>
 
+#include "recall/evidence.h"
 #include "recall/query.h"
 
 namespace tenuto {
-
-// Half-open range of turn numbers [begin, end).
-struct TurnRange {
-  uint32_t begin = 0;
-  uint32_t end = 0;
-};
 
 // Which turns may be recalled: ancestors of the head outside of the window. And which are in the
 // window: they compete, and are never hits. Ranges ascend and do not overlap.
@@ -84,14 +79,8 @@ class RecallScorer {
 
  private:
   friend class RankRun;
-  struct Cell {
-    float score = 0.0F;
-    uint32_t user = 0;  // terms in the user's words, a bit each
-    uint32_t any = 0;
-  };
   ScorerSettings settings_;
-  std::vector<Cell> cells_;  // by passage; all zero between calls
-  std::vector<uint32_t> touched_;
+  PassageEvidence evidence_;  // all zero between calls
 };
 
 }  // namespace tenuto

@@ -29,6 +29,7 @@ void IndexedSession::Clear() {
   index = RecallIndex();
   last_turn = {};
   lines = 0;
+  ids = {};
   written_.reset();
   turns_tried_ = 0;
   bytes_read_ = 0;
@@ -51,9 +52,10 @@ size_t IndexedSession::MeasureBytes() {
   const size_t terms_new = index.terms() - std::min(terms_read_, index.terms());
   const size_t terms_added = std::min(index.terms(), terms_new + tokens);
   const size_t bytes_copied = tokens > 0 ? bytes_read_ : 0;
-  return sizeof(IndexedSession) + turns.capacity() * sizeof(TurnInfo) +
-         index.passages().capacity() * sizeof(PassageInfo) + bytes_read_ + bytes_copied +
-         terms_read_ * kReadTermBytes + terms_added * kAddedTermBytes + tokens * kTokenBytes;
+  return sizeof(IndexedSession) + ids.MemoryBytes() + index.DenseBytes() +
+         turns.capacity() * sizeof(TurnInfo) + index.passages().capacity() * sizeof(PassageInfo) +
+         bytes_read_ + bytes_copied + terms_read_ * kReadTermBytes + terms_added * kAddedTermBytes +
+         tokens * kTokenBytes;
 }
 
 IndexCache::IndexCache(std::unique_ptr<Dir> dir, Clock& clock, Metrics& metrics,

@@ -41,6 +41,7 @@
 #include "io/clock.h"
 #include "io/file.h"
 #include "recall/scorer.h"
+#include "session/turn_ids.h"
 
 namespace tenuto {
 
@@ -67,6 +68,7 @@ struct IndexedSession {
   RecallIndex index TENUTO_GUARDED_BY(mutex);
   TurnId last_turn TENUTO_GUARDED_BY(mutex);    // the newest in the index; empty: none
   uint64_t lines TENUTO_GUARDED_BY(mutex) = 0;  // turns [1, lines] of the line are in it
+  TurnIds ids TENUTO_GUARDED_BY(mutex);         // of turns added since it was read
 
  private:
   friend class IndexCache;

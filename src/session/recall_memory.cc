@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -37,8 +38,8 @@ void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const 
 class Quoter {
  public:
   Quoter(TokenLog& log, const TokenizeText& tokenize, const RecallQuestion& question,
-         const Ranking& ranking)
-      : log_(log), tokenize_(tokenize), question_(question) {
+         const Ranking& ranking, std::map<uint32_t, TurnId> ids)
+      : log_(log), tokenize_(tokenize), question_(question), ids_(std::move(ids)) {
     // Words for what was asked for, fewer for the other side; a tight budget quotes less of each.
     const auto words = std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
                                   kQuoteWordsMin, kQuoteWordsMax);
@@ -59,6 +60,32 @@ class Quoter {
                   ChooseExcerpt(text->answer, terms, answer_words_)};
     turn.text = std::move(*text);
     return &turns_.emplace(line, std::move(turn)).first->second;
+  }
+
+  // Nothing: deleted, or not to be read.
+  std::optional<TurnId> IdOf(const RecallHit& hit) {
+    if (const auto known = ids_.find(hit.turn); known != ids_.end()) return known->second;
+    const QuotedTurn* turn = Read(hit.turn, hit.terms);
+    return turn == nullptr ? std::nullopt : std::optional(turn->quote.turn);
+  }
+
+  // What of the hits goes into the prompt; those that are gone leave the ranking. Most are held
+  // back whatever they cost, and are not read: a long session's pages are many and cold.
+  GateResult Decide(Ranking& ranking, GateSettings gate) {
+    std::erase_if(ranking.hits, [&](const RecallHit& hit) { return !IdOf(hit); });
+    gate.tokens_max = UINT32_MAX;
+    GateResult result = ApplyGate(ranking, gate);
+    if (result.injected.empty()) return result;
+    if (!Weigh(ranking, result)) {
+      ids_.clear();
+      return Decide(ranking, gate);
+    }
+    const RecallHit& first = ranking.hits.front();
+    const auto best = std::span(Read(first.turn, first.terms), 1);
+    const int32_t frame =
+        Tokens(SpanText(std::string(8, '0'), best)) - static_cast<int32_t>(first.tokens);
+    gate.tokens_max = static_cast<uint32_t>(std::max(0, question_.tokens_max - frame));
+    return ApplyGate(ranking, gate);
   }
 
   int32_t Tokens(const std::string& text) const {
@@ -90,6 +117,24 @@ class Quoter {
   }
 
  private:
+  // What it costs to quote each hit that may be quoted, the best one in any case. `result`: of a
+  // gate that knew no costs. False: one of them is gone.
+  bool Weigh(Ranking& ranking, const GateResult& result) {
+    std::set<uint32_t> lines = {ranking.hits.front().turn};
+    for (const RecallVerdict& verdict : result.verdicts) {
+      if (!verdict.injected && verdict.why != RecallWhy::kOverLimit) continue;
+      lines.insert(verdict.hit.turn);
+      lines.insert(verdict.hit.with.begin(), verdict.hit.with.end());
+    }
+    for (RecallHit& hit : ranking.hits) {
+      if (!lines.contains(hit.turn)) continue;
+      const QuotedTurn* turn = Read(hit.turn, hit.terms);
+      if (turn == nullptr) return false;
+      hit.tokens = static_cast<uint32_t>(Tokens(QuoteText(*turn)));
+    }
+    return true;
+  }
+
   // What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and
   // random: whoever wrote a text that is quoted one day can't have known it.
   std::string FirstTurn() const {
@@ -100,6 +145,7 @@ class Quoter {
   TokenLog& log_;
   const TokenizeText& tokenize_;
   const RecallQuestion& question_;
+  std::map<uint32_t, TurnId> ids_;  // by line, of turns that need not be read to be named
   uint32_t user_words_ = 0;
   uint32_t answer_words_ = 0;
   std::map<uint32_t, QuotedTurn> turns_;
@@ -151,16 +197,19 @@ Result<uint64_t> RecallMemory::BringUp(IndexedSession& entry, Analyser& analyser
   // Ahead: turns were committed since `row` was read, and tasks of the pool overtake each other.
   // What is asked for is bounded by the scope.
   if (entry.lines > row.turns) return uint64_t{0};
-  if (entry.lines > 0) {
-    TENUTO_ASSIGN(const auto last, log_.ReadItems(row.id, row.head, entry.lines, 1));
-    if (last.empty() || last.front().id != entry.last_turn) entry.Clear();
-  }
+  if (entry.lines == row.turns) entry.Clear();
   uint64_t added = 0;
   while (entry.lines < row.turns) {
-    TENUTO_ASSIGN(const auto rows,
-                  log_.ReadItems(row.id, row.head, entry.lines + 1, kIndexPageTurns));
-    if (rows.empty()) break;
+    // The newest turn that is in the index comes along, to see that it is still of this line.
+    const uint64_t first = std::max<uint64_t>(1, entry.lines);
+    TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, first, kIndexPageTurns));
+    if (rows.empty() || rows.back().line <= entry.lines) break;
+    if (entry.lines > 0 && rows.front().id != entry.last_turn) {
+      entry.Clear();
+      continue;
+    }
     for (const ItemsRow& turn : rows) {
+      if (turn.line <= entry.lines) continue;
       if (!turn.deleted) {
         TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(turn));
         TENUTO_ASSIGN(const RecallRecord record, RecordFromJson(turn.recall_json));
@@ -168,6 +217,7 @@ Result<uint64_t> RecallMemory::BringUp(IndexedSession& entry, Analyser& analyser
       }
       entry.lines = turn.line;
       entry.last_turn = turn.id;
+      entry.ids.Add(turn.line, turn.id);
       ++added;
     }
   }
@@ -210,6 +260,8 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
                                     .last_user = last.user,
                                     .last_answer = last.answer});
     ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, hits_max);
+    for (const RecallHit& hit : ranked.ranking.hits)
+      if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
   }
   indexes_.Used(*entry);
   return ranked;
@@ -223,34 +275,25 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   TENUTO_ASSIGN(Ranked ranked, Rank(question, kHitsRead));
   choice.outcome.indexed_now = ranked.indexed_now;
   Ranking& ranking = ranked.ranking;
-  Quoter quoter(log_, tokenize_, question, ranking);
-  std::erase_if(ranking.hits,
-                [&](const RecallHit& hit) { return quoter.Read(hit.turn, hit.terms) == nullptr; });
-  if (ranking.hits.empty()) return choice;
   for (RecallHit& hit : ranking.hits)
     if (const auto newer = question.superseded.find(hit.turn); newer != question.superseded.end())
       hit.with.push_back(static_cast<uint32_t>(newer->second));
-  for (RecallHit& hit : ranking.hits)
-    hit.tokens = static_cast<uint32_t>(quoter.Tokens(QuoteText(*quoter.Read(hit.turn, hit.terms))));
-
+  Quoter quoter(log_, tokenize_, question, ranking, std::move(ranked.ids));
   GateSettings gate;
   gate.hits_max = settings_.hits_max;
   gate.force = question.forced;
-  const auto best = std::span(quoter.Read(ranking.hits[0].turn, ranking.hits[0].terms), 1);
-  const int32_t frame = quoter.Tokens(SpanText(std::string(8, '0'), best)) -
-                        static_cast<int32_t>(ranking.hits[0].tokens);
-  gate.tokens_max = static_cast<uint32_t>(std::max(0, question.tokens_max - frame));
-  GateResult result = ApplyGate(ranking, gate);
-  FitBudget(quoter, ranking, result, question, choice);
+  GateResult result = quoter.Decide(ranking, gate);
+  if (!result.injected.empty()) FitBudget(quoter, ranking, result, question, choice);
   for (const RecallVerdict& verdict : result.verdicts) {
-    const QuotedTurn* turn = quoter.Read(verdict.hit.turn, verdict.hit.terms);
-    if (turn == nullptr) continue;
+    const std::optional<TurnId> id = quoter.IdOf(verdict.hit);
+    if (!id) continue;
     choice.budget_short |= verdict.why == RecallWhy::kOverBudget;
     if (choice.outcome.candidates.size() < kRecallCandidatesMax)
-      choice.outcome.candidates.push_back({turn->quote.turn, verdict.hit.score, verdict.hit.terms,
+      choice.outcome.candidates.push_back({*id, verdict.hit.score, verdict.hit.terms,
                                            verdict.injected,
                                            std::string(RecallWhyName(verdict.why))});
   }
+  if (ranking.hits.empty()) return choice;
   choice.outcome.decision = choice.span.tokens.empty() ? "gated" : "injected";
   choice.outcome.tokens = static_cast<int32_t>(choice.span.tokens.size());
   return choice;

@@ -68,6 +68,7 @@ class RecallMemory {
   // What is locked while an index is used: brings it up, ranks.
   struct Ranked {
     Ranking ranking;
+    std::map<uint32_t, TurnId> ids;  // of hits, by line, where they are known without the log
     uint64_t indexed_now = 0;
   };
   Result<ArchivedText> LastText(const SessionRow& row);

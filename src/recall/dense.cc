@@ -1,0 +1,76 @@
+#include "recall/dense.h"
+
+#include <algorithm>
+
+namespace tenuto {
+namespace {
+
+// Unpacked are terms that this many passages have, and at least one in kShareMin.
+constexpr uint32_t kEntriesMin = 64;
+constexpr uint32_t kShareMin = 128;
+
+// What they may take together: a hundred or two of the commonest words.
+constexpr size_t kBytesMin = 256 * 1024;
+constexpr size_t kBytesPerPassage = 48;
+
+}  // namespace
+
+void DenseTerm::BringUp(const Postings& postings, std::span<const PassageInfo> passages) {
+  VarintReader reader(postings.bytes.substr(bytes_read_));
+  TermCounts counts;
+  for (uint64_t i = counts_.size(); i < postings.all; ++i) {
+    const uint64_t entry = reader.Next();
+    next_ += static_cast<uint32_t>(entry >> kFormBits);
+    if (!CountsOf(entry & kFormMask, reader, counts)) break;
+    Append(next_ - 1, counts, passages[next_ - 1]);
+  }
+  bytes_read_ = postings.bytes.size();
+}
+
+void DenseTerm::Append(uint32_t passage, TermCounts counts, const PassageInfo& info) {
+  const size_t word = passage / kWordBits;
+  const uint64_t bit = uint64_t{1} << passage % kWordBits;
+  if (word >= bits_.size()) {
+    bits_.resize(word + 1);
+    user_bits_.resize(word + 1);
+    before_.resize(word + 1, static_cast<uint32_t>(counts_.size()));
+  }
+  bits_[word] |= bit;
+  if (counts.user + counts.asked > 0) user_bits_[word] |= bit;
+  counts_.push_back(counts);
+  user_tokens_min_ = std::min<uint32_t>(user_tokens_min_, info.user_tokens);
+  answer_tokens_min_ = std::min<uint32_t>(answer_tokens_min_, info.answer_tokens);
+  counts.sentences = 0;
+  if (std::find(kinds_.begin(), kinds_.end(), counts) == kinds_.end()) kinds_.push_back(counts);
+}
+
+size_t DenseTerm::MemoryBytes() const {
+  return sizeof(*this) + (bits_.capacity() + user_bits_.capacity()) * sizeof(uint64_t) +
+         before_.capacity() * sizeof(uint32_t) +
+         (counts_.capacity() + kinds_.capacity()) * sizeof(TermCounts);
+}
+
+const DenseTerm* DenseTerms::Find(TermKey key, const Postings& postings,
+                                  std::span<const PassageInfo> passages) {
+  if (postings.all < std::max<size_t>(kEntriesMin, passages.size() / kShareMin)) return nullptr;
+  const auto [found, fresh] = terms_.try_emplace(key);
+  DenseTerm& term = found->second;
+  const size_t before = fresh ? 0 : term.MemoryBytes();
+  term.BringUp(postings, passages);
+  term.used_ = ++uses_;
+  bytes_ += term.MemoryBytes() - before;
+  return &term;
+}
+
+void DenseTerms::Trim(size_t passages) {
+  const size_t bytes_max = kBytesMin + kBytesPerPassage * passages;
+  while (bytes_ > bytes_max) {
+    const auto oldest = std::min_element(
+        terms_.begin(), terms_.end(),
+        [](const auto& a, const auto& b) { return a.second.used_ < b.second.used_; });
+    bytes_ -= oldest->second.MemoryBytes();
+    terms_.erase(oldest);
+  }
+}
+
+}  // namespace tenuto
