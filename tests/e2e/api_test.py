@@ -1,6 +1,7 @@
 """What the routes promise, one by one."""
 
 import re
+import time
 
 from harness import content, reason_codes, text_of
 
@@ -137,6 +138,30 @@ def test_without_a_session_nothing_is_kept(new_server):
     third = server.chat(None, shared + "Third?", 4)
     assert third["tenuto"]["kv"]["restored"] == 0
     assert third["tenuto"]["kv"]["recomputed"] == third["usage"]["prompt_tokens"]
+
+
+def test_without_a_session_no_file_changes(new_server):
+    server = new_server(model=None)
+    canary = "canaryXYZZY plugh "
+
+    def files():
+        return {path: path.stat().st_size for path in server.store.rglob("*") if path.is_file()}
+
+    def holders():
+        return [path for path in files() if b"XYZZY" in path.read_bytes()]
+
+    before = files()
+    server.chat(None, canary * 20, 8)
+    assert server.post("/v1/completions", {"prompt": canary, "max_tokens": 3}).status == 200
+    message = {"role": "user", "content": canary}
+    assert list(server.stream(CHAT, {"messages": [message], "max_tokens": 5}))
+    time.sleep(1)  # for what would be written off the response path
+    assert files() == before
+    assert holders() == []
+    assert "XYZZY" not in server.log
+    # The search finds it where a session keeps it.
+    server.chat("kept", canary, 4)
+    assert holders() != []
 
 
 def test_sessions_list_get_delete(new_server):

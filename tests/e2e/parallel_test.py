@@ -52,6 +52,31 @@ def test_eight_streams_of_the_real_model(new_server):
     assert same >= 6, (alone, together)
 
 
+def test_the_oldest_is_swapped_out_first(new_server):
+    """Four sessions fill the cells; one is used again; two more come: the two that were used least
+    recently make room.
+    """
+    server = new_server(model=None, engine_flags=["-c", "600", "--window", "300", "-np", "2"])
+
+    def live():
+        return {
+            entry["id"].split("::")[-1]
+            for entry in server.get("/v1/sessions").json["data"]
+            if entry["kv"]["live_tokens"] > 0
+        }
+
+    for name in "abcd":
+        server.chat(f"o::{name}", "words " * 12 + name, 8)
+        server.wait_stored(f"o::{name}")
+    assert live() == set("abcd")
+    server.chat("o::a", "touch", 4)
+    server.wait_stored("o::a")
+    for name in "ef":
+        server.chat(f"o::{name}", "words " * 25, 8)
+        server.wait_stored(f"o::{name}")
+    assert live() == set("adef")
+
+
 def test_one_session_two_requests_at_once(new_server):
     """One turn at a time: the second waits, none is lost."""
     server = new_server(model=None)

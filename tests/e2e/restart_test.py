@@ -13,8 +13,22 @@ TURNS = [
 ANSWER_TOKENS = 24
 
 
+# What the sampler counts is of the whole window: after a restart it has to be counted again.
+PENALISED = {
+    "temperature": 0.9,
+    "seed": 3,
+    "repeat_penalty": 1.4,
+    "repeat_last_n": -1,
+    "frequency_penalty": 0.7,
+    "presence_penalty": 0.3,
+    "logit_bias": {"504": -5},
+}
+
+
 @pytest.mark.parametrize(
-    "sampling", [{"temperature": 0}, {"temperature": 0.9, "seed": 11}], ids=["greedy", "seeded"]
+    "sampling",
+    [{"temperature": 0}, {"temperature": 0.9, "seed": 11}, PENALISED],
+    ids=["greedy", "seeded", "penalised"],
 )
 def test_goes_on_after_kill_9(new_server, sampling):
     """Two servers, the same turns, one of them killed: the same answers, to the last token. Same
