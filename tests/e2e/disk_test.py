@@ -110,6 +110,7 @@ def test_disk_full(tmp_path):
     finally:
         if server.process is not None:
             server.kill9()
+        disk.with_suffix(".img").unlink(missing_ok=True)  # pytest keeps the folders of three runs
 
 
 def _try(server):
