@@ -99,6 +99,8 @@ TEST(Turns, ASessionGoesOn) {
   EXPECT_EQ(client.Get("/v1/sessions?limit=0").status, 400);
   EXPECT_EQ(client.Get("/v1/sessions?limit=x").ErrorParam(), "limit");
   EXPECT_EQ(client.Get("/v1/sessions?after=a/b").ErrorParam(), "after");
+  EXPECT_EQ(client.Get("/v1/sessions?limit=1&limit=2").ErrorParam(), "limit");
+  EXPECT_EQ(client.Get("/v1/sessions?user=a&user=").ErrorParam(), "user");
 
   EXPECT_EQ(client.Get("/v1/sessions/alice::c1").Json().at("turns"), 2);
   const auto turns = client.Get("/v1/sessions/alice%3A%3Ac1/turns").Json().at("data").as_array();

@@ -22,7 +22,8 @@ std::string_view TypeOf(int status) {
       return "rate_limit_error";
     case 503:
       return "unavailable_error";
-    case 505:  // the request's own HTTP version
+    case 501:  // the request's own transfer coding
+    case 505:  // and version of HTTP
       return "invalid_request_error";
     default:
       return status >= 500 ? "server_error" : "invalid_request_error";
@@ -49,8 +50,12 @@ std::string_view CodeOf(int status) {
       return "queue_full";
     case 431:
       return "headers_too_large";
+    case 501:
+      return "unsupported_transfer_coding";
     case 503:
       return "unavailable";
+    case 505:
+      return "unsupported_http_version";
     default:
       return status >= 500 ? "internal" : "invalid";
   }

@@ -8,18 +8,28 @@
 namespace tenuto {
 namespace {
 
-std::string TypeOf(int status) {
+std::string Member(int status, const char* name) {
   const auto body = boost::json::parse(ErrorBody(status, "no"));
-  return std::string(body.at("error").at("type").as_string());
+  return std::string(body.at("error").at(name).as_string());
+}
+std::string TypeOf(int status) {
+  return Member(status, "type");
 }
 
 TEST(Errors, TheTypeSaysWhoseFaultItIs) {
-  for (const int status : {400, 405, 408, 413, 415, 417, 431, 505})
+  for (const int status : {400, 405, 408, 413, 415, 417, 431, 501, 505})
     EXPECT_EQ(TypeOf(status), "invalid_request_error") << status;
   EXPECT_EQ(TypeOf(401), "authentication_error");
   EXPECT_EQ(TypeOf(429), "rate_limit_error");
   EXPECT_EQ(TypeOf(500), "server_error");
   EXPECT_EQ(TypeOf(503), "unavailable_error");
+}
+
+TEST(Errors, NoFaultOfTheClientHasTheServersCode) {
+  for (const int status : {400, 405, 408, 413, 415, 417, 431, 501, 505})
+    EXPECT_NE(Member(status, "code"), "internal") << status;
+  EXPECT_EQ(Member(505, "code"), "unsupported_http_version");
+  EXPECT_EQ(Member(500, "code"), "internal");
 }
 
 }  // namespace

@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdio>
 
+#include "serve/answers/ignored.h"
 #include "serve/answers/sessions.h"
 
 namespace tenuto {
@@ -36,13 +37,6 @@ void WriteTurnIds(JsonWriter& writer, std::string_view name, const std::vector<T
   for (const TurnId& turn : turns)
     writer.String(turn.value);
   writer.EndArray();
-}
-
-void WriteIgnored(JsonWriter& writer, const std::vector<std::string>& ignored) {
-  if (ignored.empty()) return;
-  writer.Key("tenuto").BeginObject();
-  WriteStrings(writer, "ignored", ignored);
-  writer.EndObject();
 }
 
 void WriteHit(JsonWriter& writer, const MemoryHit& hit) {

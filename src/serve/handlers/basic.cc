@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "serve/answers/ignored.h"
 #include "serve/handlers/handlers.h"
 #include "serve/handlers/reply.h"
 #include "serve/http/listener.h"
@@ -42,11 +43,11 @@ void WriteModel(JsonWriter& writer, const App& app) {
 }
 
 std::string TokenizeBody(const Service& service, const std::vector<TokenId>& tokens,
-                         bool with_pieces) {
+                         const TokenizeRequest& request) {
   JsonWriter writer;
   writer.BeginObject().Key("tokens").BeginArray();
   for (const TokenId token : tokens) {
-    if (!with_pieces) {
+    if (!request.with_pieces) {
       writer.Int(token);
       continue;
     }
@@ -63,7 +64,9 @@ std::string TokenizeBody(const Service& service, const std::vector<TokenId>& tok
     }
     writer.EndObject();
   }
-  writer.EndArray().EndObject();
+  writer.EndArray();
+  WriteIgnored(writer, request.ignored);
+  writer.EndObject();
   return writer.Take();
 }
 
@@ -124,22 +127,26 @@ void HandleModel(const RouteCall& call) {
 void HandleTokenize(const RouteCall& call) {
   auto request = ParseTokenizeRequest(call.exchange->request().body, call.app->settings.strict);
   if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
+  call.app->NoteIgnored(request->ignored);
   ReplyFromPool(call, [wanted = std::move(request).value()](const Service& service) {
     auto tokens = service.Tokenize(wanted.content, wanted.add_special, wanted.parse_special);
     if (!tokens) return ErrorResponse(tokens.error());
-    return JsonResponse(TokenizeBody(service, *tokens, wanted.with_pieces));
+    return JsonResponse(TokenizeBody(service, *tokens, wanted));
   });
 }
 
 void HandleDetokenize(const RouteCall& call) {
   auto request = ParseDetokenizeRequest(call.exchange->request().body, call.app->context);
   if (!request) return call.app->ReplyError(call.exchange, call.route, request.error());
-  ReplyFromPool(call, [tokens = std::move(request).value()](const Service& service) {
+  call.app->NoteIgnored(request->ignored);
+  ReplyFromPool(call, [wanted = std::move(request).value()](const Service& service) {
     std::string text;
-    for (const TokenId token : tokens)
+    for (const TokenId token : wanted.tokens)
       text += service.TokenText(token, true);
     JsonWriter writer;
-    writer.BeginObject().Field("content", text).EndObject();
+    writer.BeginObject().Field("content", text);
+    WriteIgnored(writer, wanted.ignored);
+    writer.EndObject();
     return JsonResponse(writer.Take());
   });
 }

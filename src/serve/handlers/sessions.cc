@@ -1,8 +1,10 @@
 // /v1/sessions: list, look, settings, turns, delete.
 #include "serve/answers/sessions.h"
 
+#include <algorithm>
 #include <boost/json/object.hpp>
 #include <charconv>
+#include <initializer_list>
 #include <utility>
 
 #include "serve/handlers/handlers.h"
@@ -24,6 +26,20 @@ constexpr size_t kListMax = 100;
 constexpr size_t kTurnsDefault = 100;
 constexpr size_t kTurnsMax = 1000;
 
+// Which of two would be meant is anybody's guess.
+Status GivenOnce(const Target& target, std::initializer_list<std::string_view> names) {
+  for (const std::string_view name : names) {
+    const auto count =
+        std::count_if(target.query.begin(), target.query.end(),
+                      [&](const auto& parameter) { return parameter.first == name; });
+    if (count > 1) {
+      return Error(Code::kInvalid, "'" + std::string(name) + "' is given more than once")
+          .At(std::string(name));
+    }
+  }
+  return Ok();
+}
+
 Result<size_t> ReadLimit(const Target& target, size_t otherwise, size_t most) {
   const std::string* text = target.Find("limit");
   if (text == nullptr) return otherwise;
@@ -36,6 +52,7 @@ Result<size_t> ReadLimit(const Target& target, size_t otherwise, size_t most) {
 }
 
 Result<TurnPageRequest> ReadTurnPage(const Target& target) {
+  TENUTO_TRY(GivenOnce(target, {"limit", "after", "order"}));
   TurnPageRequest page;
   TENUTO_ASSIGN(page.limit, ReadLimit(target, kTurnsDefault, kTurnsMax));
   if (const std::string* after = target.Find("after"); after != nullptr) page.after = *after;
@@ -50,6 +67,8 @@ Result<TurnPageRequest> ReadTurnPage(const Target& target) {
 }  // namespace
 
 void HandleListSessions(const RouteCall& call) {
+  if (const Status once = GivenOnce(call.target, {"limit", "after", "user"}); !once)
+    return call.app->ReplyError(call.exchange, call.route, once.error());
   const auto limit = ReadLimit(call.target, kListDefault, kListMax);
   if (!limit) return call.app->ReplyError(call.exchange, call.route, limit.error());
   std::string after;

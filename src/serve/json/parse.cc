@@ -1,17 +1,20 @@
 #include "serve/json/parse.h"
 
+#include <algorithm>
 #include <boost/json/basic_parser_impl.hpp>
 #include <boost/json/memory_resource.hpp>
 #include <boost/json/value_stack.hpp>
 #include <cmath>
 #include <limits>
 #include <new>
+#include <span>
 #include <string>
 #include <unordered_set>
 #include <utility>
 #include <vector>
 
 #include "base/limits.h"
+#include "base/utf8.h"
 
 namespace tenuto {
 namespace {
@@ -65,10 +68,10 @@ class StrictHandler {
 
   json::value Release() { return stack_.release(); }
   const std::string& fault() const { return fault_; }
-  // Where the parser is: "messages[0].content"; "" at the top.
-  std::string Path() const {
+  // Where the parser is: "messages[0].content"; "" at the top. Of at most so many levels.
+  std::string Path(size_t levels = SIZE_MAX) const {
     std::string path;
-    for (const Level& level : open_) {
+    for (const Level& level : std::span(open_).first(std::min(levels, open_.size()))) {
       if (level.is_array) {
         path += "[" + std::to_string(level.index) + "]";
       } else {
@@ -183,6 +186,40 @@ std::string WhatIsWrong(const json::error_code& ec) {
   return ec.message();
 }
 
+// Offset of the first byte that is no UTF-8.
+size_t FirstBadUtf8(std::string_view text) {
+  size_t at = 0;
+  while (at < text.size()) {
+    const size_t length = Utf8Length(text.substr(at));
+    if (length == 0) break;
+    at += length;
+  }
+  return at;
+}
+
+// What stopped the parser after `used` bytes.
+Error ErrorOf(const StrictHandler& handler, const json::error_code& ec, std::string_view text,
+              size_t used) {
+  const auto invalid = [](const std::string& why, size_t byte) {
+    return Error(Code::kInvalid,
+                 "the body is no valid JSON: " + why + " (byte " + std::to_string(byte) + ")");
+  };
+  if (!handler.fault().empty()) return invalid(handler.fault(), used).At(handler.Path());
+  // The whole path would be as deep as it may be.
+  if (ec == json::error::too_deep) return invalid(WhatIsWrong(ec), used).At(handler.Path(1));
+  if (ec == json::error::illegal_leading_surrogate ||
+      ec == json::error::illegal_trailing_surrogate || ec == json::error::expected_utf16_escape) {
+    return invalid(WhatIsWrong(ec), used).At(handler.Path());
+  }
+  // The library calls it a syntax error, at one of the bytes of what is no character.
+  constexpr size_t kCharacterBytesMax = 4;
+  if (const size_t bad = FirstBadUtf8(text);
+      bad < text.size() && used <= bad + kCharacterBytesMax && bad <= used + kCharacterBytesMax) {
+    return invalid("it is not UTF-8", bad).At(handler.Path());
+  }
+  return invalid(WhatIsWrong(ec), used);  // of a broken text no field is at fault
+}
+
 }  // namespace
 
 JsonLimits RequestJsonLimits() {
@@ -200,14 +237,7 @@ Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
     json::error_code ec;
     const size_t used = parser.write_some(false, text.data(), text.size(), ec);
     if (!ec && used < text.size()) ec = json::error::extra_data;
-    if (ec) {
-      const StrictHandler& handler = parser.handler();
-      const std::string why = handler.fault().empty() ? WhatIsWrong(ec) : handler.fault();
-      Error error(Code::kInvalid,
-                  "the body is no valid JSON: " + why + " (byte " + std::to_string(used) + ")");
-      // Only what we found ourselves is a field's fault; a broken text is nobody's.
-      return handler.fault().empty() ? std::move(error) : std::move(error).At(handler.Path());
-    }
+    if (ec) return ErrorOf(parser.handler(), ec, text, used);
     return parser.handler().Release();
   } catch (const std::bad_alloc&) {
     return Error(Code::kInvalid, "the body holds too many JSON values");

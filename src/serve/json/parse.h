@@ -20,7 +20,8 @@ struct JsonLimits {
 JsonLimits RequestJsonLimits();
 
 // kInvalid with what is wrong and at which byte; at the field, where one is at fault: a repeated
-// name, a number that is too large.
+// name, a number that is too large, bytes that are no UTF-8, the second half of a surrogate; what
+// is nested too deeply at its outermost field.
 Result<boost::json::value> ParseJson(std::string_view text, const JsonLimits& limits);
 
 // As ParseJson with the limits of a request, and the outermost value must be an object.

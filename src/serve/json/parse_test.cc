@@ -52,6 +52,34 @@ TEST(JsonParse, NamesTheFieldAtFault) {
   EXPECT_EQ(field(R"({"a":)"), "");
 }
 
+TEST(JsonParse, SaysWhereItIsNotUtf8) {
+  for (const std::string bad :
+       {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xff", "\xe2\x82", "\xf0\x9f\x98"}) {
+    for (const std::string before : {"", "a", "long enough to be given in parts", "\xe2\x82\xac"}) {
+      const std::string text = R"({"a":[1,{"b":")" + before + bad + R"("}]})";
+      const auto value = ParseJson(text, RequestJsonLimits());
+      ASSERT_FALSE(value.ok());
+      EXPECT_EQ(value.error().field(), "a[1].b");
+      EXPECT_EQ(value.error().message(), "the body is no valid JSON: it is not UTF-8 (byte " +
+                                             std::to_string(14 + before.size()) + ")");
+    }
+  }
+  EXPECT_NE(Why("{\"a\":\xff}").find("not UTF-8 (byte 5)"), std::string::npos);
+  // An error before it is the error.
+  EXPECT_EQ(Why("{\"a\":x, \"b\":\"0123456789\xff\"}").find("UTF-8"), std::string::npos);
+  EXPECT_EQ(ParseJson(R"({"a":["\udc00x"]})", RequestJsonLimits()).error().field(), "a[0]");
+}
+
+TEST(JsonParse, WhatIsTooDeepIsAtItsOutermostField) {
+  const auto field = [](const std::string& text) {
+    return ParseJson(text, RequestJsonLimits()).error().field();
+  };
+  const std::string deep(1000, '[');
+  EXPECT_EQ(field(R"({"x":1,"messages":)" + deep), "messages");
+  EXPECT_EQ(field(R"({"messages":[{"content":)" + deep), "messages");
+  EXPECT_EQ(field(deep), "[0]");
+}
+
 TEST(JsonParse, RefusesWhatIsNoJson) {
   for (const std::string text : {"",
                                  " ",

@@ -4,6 +4,8 @@
 #include <array>
 #include <utility>
 
+#include "serve/requests/read.h"
+
 namespace tenuto {
 namespace {
 
@@ -193,8 +195,17 @@ bool IsTextFormat(const json::value& value) {
   return type != nullptr && IsString(*type, "text");
 }
 
+// What is refused for its kind alone says which kind it takes.
+std::string_view KindOf(Inert inert) {
+  if (inert == Inert::kAnyString) return "a string";
+  if (inert == Inert::kStringMap) return "an object of strings";
+  return inert == Inert::kAnyBool ? "true or false" : "";
+}
+
 Error Refused(const FieldRule& rule) {
   const std::string name(rule.name);
+  if (const std::string_view kind = KindOf(rule.inert); !kind.empty())
+    return InvalidAt(name, "must be " + std::string(kind));
   return Error(Code::kInvalid, "field '" + name + "' is not supported yet" + std::string(rule.why))
       .At(name);
 }

@@ -229,6 +229,19 @@ TEST(Fields, RefusesByNameWhatIsNotDone) {
   EXPECT_EQ(Refusal(Endpoint::kCompletions, {"suffix", "\"x\""}), "refused");
 }
 
+TEST(Fields, WhatIsOfAnotherKindSaysWhichItTakes) {
+  const auto message = [](const std::string& text) {
+    std::vector<std::string> ignored;
+    const boost::json::value value = boost::json::parse(text);
+    return CheckFields(value.get_object(), Endpoint::kChat, false, ignored).error().message();
+  };
+  EXPECT_EQ(message(R"({"user":5})"), "'user' must be a string");
+  EXPECT_EQ(message(R"({"metadata":{"a":1}})"), "'metadata' must be an object of strings");
+  EXPECT_EQ(message(R"({"parallel_tool_calls":"x"})"),
+            "'parallel_tool_calls' must be true or false");
+  EXPECT_NE(message(R"({"n":2})").find("not supported yet"), std::string::npos);
+}
+
 TEST(Fields, UnknownOnesAreListedOrRefused) {
   EXPECT_EQ(Refusal(Endpoint::kChat, {"frobnicate", "1"}), "ignored frobnicate");
   EXPECT_EQ(Refusal(Endpoint::kChat, {"frobnicate", "null"}), "ignored frobnicate");

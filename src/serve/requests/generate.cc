@@ -271,8 +271,8 @@ Result<GenerateRequest> ParseLlamaRequest(std::string_view body, const RequestHe
 
 Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, bool strict) {
   TENUTO_ASSIGN(const json::object object, ParseJsonObject(body));
-  std::vector<std::string> ignored;
-  TENUTO_TRY(CheckFields(object, Endpoint::kTokenize, strict, ignored));
+  TokenizeRequest request;
+  TENUTO_TRY(CheckFields(object, Endpoint::kTokenize, strict, request.ignored));
   TENUTO_ASSIGN(auto content, ReadString(object, "content"));
   if (!content) return InvalidAt("content", "is missing");
   if (content->size() > kTokenizeBytesMax) {
@@ -283,15 +283,18 @@ Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, bool strict)
   TENUTO_ASSIGN(const auto add_special, ReadBool(object, "add_special"));
   TENUTO_ASSIGN(const auto parse_special, ReadBool(object, "parse_special"));
   TENUTO_ASSIGN(const auto with_pieces, ReadBool(object, "with_pieces"));
-  return TokenizeRequest{std::move(*content), add_special.value_or(false),
-                         parse_special.value_or(true), with_pieces.value_or(false)};
+  request.content = std::move(*content);
+  request.add_special = add_special.value_or(false);
+  request.parse_special = parse_special.value_or(true);
+  request.with_pieces = with_pieces.value_or(false);
+  return request;
 }
 
-Result<std::vector<TokenId>> ParseDetokenizeRequest(std::string_view body,
-                                                    const RequestContext& context) {
+Result<DetokenizeRequest> ParseDetokenizeRequest(std::string_view body,
+                                                 const RequestContext& context) {
   TENUTO_ASSIGN(const json::object object, ParseJsonObject(body));
-  std::vector<std::string> ignored;
-  TENUTO_TRY(CheckFields(object, Endpoint::kDetokenize, context.strict, ignored));
+  DetokenizeRequest request;
+  TENUTO_TRY(CheckFields(object, Endpoint::kDetokenize, context.strict, request.ignored));
   const json::value* tokens = Member(object, "tokens");
   if (tokens == nullptr) return InvalidAt("tokens", "is missing");
   if (!tokens->is_array()) return InvalidAt("tokens", "must be an array of token ids");
@@ -299,7 +302,8 @@ Result<std::vector<TokenId>> ParseDetokenizeRequest(std::string_view body,
     return InvalidAt("tokens",
                      "may hold at most " + std::to_string(kDetokenizeTokensMax) + " token ids");
   }
-  return ToTokens(tokens->get_array(), "tokens", context.vocabulary_size);
+  TENUTO_ASSIGN(request.tokens, ToTokens(tokens->get_array(), "tokens", context.vocabulary_size));
+  return request;
 }
 
 }  // namespace tenuto

@@ -59,9 +59,14 @@ struct TokenizeRequest {
   bool add_special = false;
   bool parse_special = true;
   bool with_pieces = false;
+  std::vector<std::string> ignored;
+};
+struct DetokenizeRequest {
+  std::vector<TokenId> tokens;
+  std::vector<std::string> ignored;
 };
 Result<TokenizeRequest> ParseTokenizeRequest(std::string_view body, bool strict);
-Result<std::vector<TokenId>> ParseDetokenizeRequest(std::string_view body,
-                                                    const RequestContext& context);
+Result<DetokenizeRequest> ParseDetokenizeRequest(std::string_view body,
+                                                 const RequestContext& context);
 
 }  // namespace tenuto

@@ -172,6 +172,13 @@ TEST(ChatRequest, Messages) {
   EXPECT_EQ(messages[1], (ChatMessage{"user", "a\nb", "bob"}));
   EXPECT_EQ(messages[2], (ChatMessage{"assistant", "", ""}));
   EXPECT_EQ(request.ignored, std::vector<std::string>{"messages[3].surprise"});
+
+  const std::string part =
+      R"({"messages":[{"role":"user","content":[{"type":"text","text":"x","zz":1}]}]})";
+  EXPECT_EQ(GoodChat(part).ignored, std::vector<std::string>{"messages[0].content[0].zz"});
+  RequestContext strict = Context();
+  strict.strict = true;
+  EXPECT_EQ(ParseChatRequest(part, {}, strict).error().field(), "messages[0].content[0].zz");
 }
 
 TEST(ChatRequest, BadMessagesNameTheirField) {
@@ -297,10 +304,11 @@ TEST(ChatRequest, OtherModelNamesAreSaidOrRefused) {
 }
 
 TEST(ChatRequest, NotJson) {
-  for (const std::string body : {"", "hello", "[]", "null", "{\"messages\":", "{\"a\":\xff}"}) {
+  for (const std::string body : {"", "hello", "[]", "null", "{\"messages\":"}) {
     EXPECT_EQ(ChatField(body), "") << body;
   }
-  EXPECT_EQ(ChatField(std::string(200'000, '[')), "");
+  EXPECT_EQ(ChatField("{\"a\":\xff}"), "a");
+  EXPECT_EQ(ChatField(std::string(200'000, '[')), "[0]");
 }
 
 TEST(CompletionsRequest, Prompts) {
@@ -366,10 +374,14 @@ TEST(TokenizeRequests, Fields) {
   EXPECT_TRUE(request->parse_special);
   EXPECT_EQ(ParseTokenizeRequest("{}", false).error().field(), "content");
   EXPECT_EQ(ParseTokenizeRequest(R"({"content":5})", false).error().field(), "content");
-  EXPECT_EQ(ParseDetokenizeRequest(R"({"tokens":[1,2]})", Context()).value().size(), 2U);
+  EXPECT_EQ(ParseDetokenizeRequest(R"({"tokens":[1,2]})", Context())->tokens.size(), 2U);
   EXPECT_EQ(ParseDetokenizeRequest(R"({"tokens":[1,1000]})", Context()).error().field(),
             "tokens[1]");
   EXPECT_EQ(ParseDetokenizeRequest("{}", Context()).error().field(), "tokens");
+
+  const std::vector<std::string> unknown = {"zz"};
+  EXPECT_EQ(ParseTokenizeRequest(R"({"content":"x","zz":1})", false)->ignored, unknown);
+  EXPECT_EQ(ParseDetokenizeRequest(R"({"tokens":[1],"zz":1})", Context())->ignored, unknown);
 }
 
 TEST(RequestHeaders, OneOfEach) {

@@ -64,7 +64,8 @@ Result<std::string> ReadRole(const json::object& message, const std::string& whe
 }
 
 // Text parts are joined by line breaks, as llama-server does.
-Result<std::string> JoinParts(const json::array& parts, const std::string& where) {
+Result<std::string> JoinParts(const json::array& parts, const std::string& where, bool strict,
+                              std::vector<std::string>& ignored) {
   std::string text;
   for (size_t i = 0; i < parts.size(); ++i) {
     const std::string at = where + Index(i);
@@ -84,17 +85,23 @@ Result<std::string> JoinParts(const json::array& parts, const std::string& where
     if (piece == nullptr || !piece->is_string()) {
       return InvalidAt(at + ".text", "must be a string");
     }
+    for (const auto& member : part) {
+      const std::string_view other = member.key();
+      if (other != "type" && other != "text")
+        TENUTO_TRY(IgnoreField(at + "." + std::string(other.substr(0, 64)), strict, ignored));
+    }
     if (i > 0) text += '\n';
     text += std::string_view(piece->get_string());
   }
   return text;
 }
 
-Result<std::string> ReadContent(const json::object& message, const std::string& where) {
+Result<std::string> ReadContent(const json::object& message, const std::string& where, bool strict,
+                                std::vector<std::string>& ignored) {
   const json::value* content = Member(message, "content");
   if (content == nullptr) return InvalidAt(where, "is missing");
   if (content->is_string()) return std::string(content->get_string());
-  if (content->is_array()) return JoinParts(content->get_array(), where);
+  if (content->is_array()) return JoinParts(content->get_array(), where, strict, ignored);
   return InvalidAt(where, "must be a string or an array of parts");
 }
 
@@ -105,7 +112,7 @@ Result<ChatMessage> ReadMessage(const json::value& value, const std::string& whe
   TENUTO_TRY(CheckMessageFields(message, where, strict, ignored));
   ChatMessage result;
   TENUTO_ASSIGN(result.role, ReadRole(message, where));
-  TENUTO_ASSIGN(result.content, ReadContent(message, where + ".content"));
+  TENUTO_ASSIGN(result.content, ReadContent(message, where + ".content", strict, ignored));
   // An answer may have been empty; a question or an instruction may not.
   if (result.content.empty() && result.role != "assistant") {
     return InvalidAt(where + ".content", "must not be empty");
