@@ -9,6 +9,21 @@
 #include "engine/embedded/llama/parts.h"
 
 namespace tenuto {
+namespace {
+
+Error NoCells(size_t tokens, int32_t free) {
+  return {Code::kExhausted, "no free KV cells for " + std::to_string(tokens) + " tokens (" +
+                                std::to_string(free) + " free)"};
+}
+
+}  // namespace
+
+Status DecodeStatus(int32_t code, size_t tokens, int32_t cells_free) {
+  if (code == 0) return Ok();
+  if (code == 1) return NoCells(tokens, cells_free);
+  if (code == 2) return Error(Code::kUnavailable, "the forward pass was aborted");
+  return Error(Code::kIo, "libllama's forward pass failed with code " + std::to_string(code));
+}
 
 void BatchArrays::Resize(size_t size) {
   tokens.resize(size);
@@ -127,10 +142,8 @@ Status LlamaExecutor::CheckBatch(std::span<const ForwardToken> batch) const {
 Status LlamaExecutor::Forward(std::span<const ForwardToken> batch) {
   TENUTO_TRY(CheckBatch(batch));
   Parts& parts = *parts_;
-  const Error full(Code::kExhausted, "no free KV cells for " + std::to_string(batch.size()) +
-                                         " tokens (" + std::to_string(parts.ledger.free()) +
-                                         " free)");
-  if (batch.size() > static_cast<size_t>(parts.ledger.free())) return full;
+  const int32_t free = parts.ledger.free();
+  if (batch.size() > static_cast<size_t>(free)) return NoCells(batch.size(), free);
   parts.output_rows.clear();
   parts.batch.Resize(batch.size());
   for (size_t i = 0; i < batch.size(); ++i) {
@@ -140,10 +153,7 @@ Status LlamaExecutor::Forward(std::span<const ForwardToken> batch) {
     parts.batch.outputs[i] = batch[i].output ? 1 : 0;
   }
   const int32_t code = llama_decode(parts.context.get(), parts.batch.View());
-  if (code == 1) return full;  // libllama has put its memory back
-  if (code == 2) return Error(Code::kUnavailable, "the forward pass was aborted");
-  if (code != 0)
-    return Error(Code::kIo, "libllama's forward pass failed with code " + std::to_string(code));
+  TENUTO_TRY(DecodeStatus(code, batch.size(), free));
   for (size_t i = 0; i < batch.size(); ++i) {
     parts.ledger.Append(batch[i].seq);
     if (batch[i].output) parts.output_rows.push_back(static_cast<int32_t>(i));
@@ -242,11 +252,8 @@ Status LlamaExecutor::Import(SeqId seq, TokenRange range, std::span<const std::b
     return Error(Code::kInvalid, "the range does not follow what the sequence holds");
   }
   TENUTO_TRY(CheckState(parts.layout, range, bytes));
-  if (range.size() > parts.ledger.free()) {
-    return Error(Code::kExhausted, "no free KV cells for " + std::to_string(range.size()) +
-                                       " tokens (" + std::to_string(parts.ledger.free()) +
-                                       " free)");
-  }
+  if (range.size() > parts.ledger.free())
+    return NoCells(static_cast<size_t>(range.size()), parts.ledger.free());
   return LoadState(seq, range, bytes);
 }
 

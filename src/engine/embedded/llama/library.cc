@@ -82,21 +82,19 @@ std::string WithoutPrefixes(std::string_view line) {
   return std::string(is_function ? line.substr(colon + 2) : line);
 }
 
-Status CheckVersion() {
-  const std::string_view library = llama_version();
-  const std::string_view headers = TENUTO_LLAMA_VERSION;
+}  // namespace
+
+Status CheckLlamaVersion(std::string_view library, std::string_view headers) {
   if (library == headers) return Ok();
   return Error(Code::kUnavailable, "this program was built for libllama " + std::string(headers) +
                                        " but found libllama " + std::string(library) +
                                        " at run time; install the same version or build again");
 }
 
-}  // namespace
-
 Status StartLlamaLibrary() {
   static const Status status = [] {
     llama_log_set(OnLog, nullptr);
-    Status checked = CheckVersion();
+    Status checked = CheckLlamaVersion(llama_version(), TENUTO_LLAMA_VERSION);
     if (checked) llama_backend_init();
     return checked;
   }();

@@ -7,6 +7,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "base/result.h"
 
@@ -26,6 +27,9 @@ using LlamaContextHandle = std::unique_ptr<llama_context, FreeLlamaContext>;
 // structs are passed by value and change between versions, so nothing else of it may be called
 // then.
 Status StartLlamaLibrary();
+
+// StartLlamaLibrary's comparison: exact, since any difference may be one of layout.
+Status CheckLlamaVersion(std::string_view library, std::string_view headers);
 
 // "0.5.0-dev (0c1e570, build 1)": of the headers, equal to the library's after StartLlamaLibrary.
 std::string LlamaLibraryVersion();

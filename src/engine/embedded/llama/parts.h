@@ -29,6 +29,11 @@ struct BatchArrays {
   llama_batch View();
 };
 
+// What llama_decode's `code` for a batch of so many tokens means to callers of Forward: 0 is ok, 1
+// no slot in the KV (libllama has put its memory back), 2 aborted, negative a batch or a pass that
+// failed.
+Status DecodeStatus(int32_t code, size_t tokens, int32_t cells_free);
+
 struct LlamaExecutor::Parts {
   LlamaSettings settings;
   LlamaModelHandle model;  // outlives the context
