@@ -48,9 +48,9 @@ TEST_F(DamagedModelTest, AFailedCheckOfTheLibraryIsASentence) {
 
 TEST_F(DamagedModelTest, NoByteOfTheHeaderEndsTheProcess) {
   int refused = 0;
-  for (const TinyKind kind :
-       {TinyKind::kFullAttention, TinyKind::kSlidingWindow, TinyKind::kRecurrent}) {
-    const std::string good = Bytes(WriteTinyModel(folder_, {kind, 1, "", ""}));
+  for (const TinyKind kind : {TinyKind::kFullAttention, TinyKind::kSlidingWindow,
+                              TinyKind::kRecurrent, TinyKind::kHybrid}) {
+    const std::string good = Bytes(WriteTinyModel(folder_, {.kind = kind}));
     // The settings stand between the vocabulary and the tensors' bytes.
     const size_t begin = good.find("tokenizer.ggml.merges");
     const size_t end = good.find("token_embd.weight") + 600;

@@ -58,15 +58,36 @@ Digest256 VocabularyDigest(const llama_vocab* vocab) {
   return hash.Finish();
 }
 
-std::string FingerprintText(const llama_model* model, const FingerprintFacts& facts) {
+std::map<std::string, std::string> FingerprintEnvironment() {
+  std::map<std::string, std::string> values;
+  for (const char* name : kEnvironment) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
+    const char* value = std::getenv(name);
+    values[name] = value == nullptr ? "(unset)" : value;
+  }
+  return values;
+}
+
+FingerprintFacts ModelFacts(const llama_model* model) {
+  FingerprintFacts facts;
+  facts.library = LlamaLibraryVersion();
+  facts.state_version = LLAMA_STATE_SEQ_VERSION;
+  facts.architecture = Architecture(model);
+  facts.rope_type = static_cast<int>(llama_model_rope_type(model));
+  facts.rope = RopeEntries(model);
+  facts.environment = FingerprintEnvironment();
+  return facts;
+}
+
+std::string FingerprintText(const FingerprintFacts& facts) {
   std::string text;
   const auto add = [&text](const std::string& key, const std::string& value) {
     text += key + "=" + value + "\n";
   };
   add("codec", "llama-seq-state/" + std::to_string(kLlamaStateVersion));
-  add("library", "libllama " + LlamaLibraryVersion());
-  add("state_version", std::to_string(LLAMA_STATE_SEQ_VERSION));
-  add("architecture", Architecture(model));
+  add("library", "libllama " + facts.library);
+  add("state_version", std::to_string(facts.state_version));
+  add("architecture", facts.architecture);
   add("weights", facts.weights.Hex());
   add("vocabulary", facts.vocabulary.Hex());
   add("type_k", facts.type_k);
@@ -75,13 +96,13 @@ std::string FingerprintText(const llama_model* model, const FingerprintFacts& fa
   add("streams", "1");
   add("swa_full", facts.swa_full ? "1" : "0");
   add("layout", facts.layout);
-  add("rope_type", std::to_string(static_cast<int>(llama_model_rope_type(model))));
-  for (const auto& [key, value] : RopeEntries(model))
+  add("rope_type", std::to_string(facts.rope_type));
+  for (const auto& [key, value] : facts.rope)
     add(key, value);
+  // In the order of kEnvironment: stored fingerprints have it.
   for (const char* name : kEnvironment) {
-    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
-    const char* value = std::getenv(name);
-    add(std::string("env.") + name, value == nullptr ? "(unset)" : value);
+    const auto found = facts.environment.find(name);
+    add(std::string("env.") + name, found == facts.environment.end() ? "(unset)" : found->second);
   }
   return text;
 }

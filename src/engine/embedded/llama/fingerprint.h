@@ -6,6 +6,8 @@
 
 #include <llama.h>
 
+#include <cstdint>
+#include <map>
 #include <string>
 
 #include "crypto/hash.h"
@@ -13,6 +15,12 @@
 namespace tenuto {
 
 struct FingerprintFacts {
+  std::string library;         // LlamaLibraryVersion
+  uint32_t state_version = 0;  // LLAMA_STATE_SEQ_VERSION
+  std::string architecture;
+  int rope_type = 0;
+  std::map<std::string, std::string> rope;         // all metadata whose key says ".rope."
+  std::map<std::string, std::string> environment;  // FingerprintEnvironment
   Digest256 weights;
   Digest256 vocabulary;
   std::string type_k;
@@ -25,7 +33,13 @@ struct FingerprintFacts {
 // Texts, attributes and scores of all tokens, and which of them end a turn.
 Digest256 VocabularyDigest(const llama_vocab* vocab);
 
+// Library, architecture and RoPE of a loaded model, and this process's environment.
+FingerprintFacts ModelFacts(const llama_model* model);
+// Variables that libllama or ggml read and that change numbers or what stored ones mean, with their
+// values; "(unset)" where there is none.
+std::map<std::string, std::string> FingerprintEnvironment();
+
 // One "key=value" a line.
-std::string FingerprintText(const llama_model* model, const FingerprintFacts& facts);
+std::string FingerprintText(const FingerprintFacts& facts);
 
 }  // namespace tenuto

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <fstream>
 #include <utility>
@@ -228,6 +229,28 @@ class LlamaOpener {
         .At("ctx-size");
   }
 
+  // A head's row of a quantised cache is made of whole blocks. libllama says so with flash
+  // attention only, and ends the process without.
+  Status CheckBlocks() const {
+    const llama_model* model = parts_->model.get();
+    const int32_t heads = std::max(llama_model_n_head(model), 1);
+    const std::string architecture = MetaValue(model, "general.architecture");
+    const auto check = [&](const CacheType& type, const char* key, const char* flag) -> Status {
+      const std::string given = MetaValue(model, architecture + ".attention." + key);
+      const int64_t size = given.empty() ? int64_t{llama_model_n_embd(model)} / heads
+                                         : std::strtoll(given.c_str(), nullptr, 10);
+      const int64_t block = ggml_blck_size(type.type);
+      if (size % block == 0) return Ok();
+      return Error(Code::kInvalid, "can't use " + parts_->settings.model_path + " with -" + flag +
+                                       " " + std::string(type.name) + ": its heads of " +
+                                       std::to_string(size) + " numbers are no whole blocks of " +
+                                       std::to_string(block) + "; use -" + flag + " f16")
+          .At(flag);
+    };
+    TENUTO_TRY(check(type_k_, "key_length", "ctk"));
+    return check(type_v_, "value_length", "ctv");
+  }
+
   Status MakeContext() {
     LlamaSettings& s = parts_->settings;
     // Fewer than libllama rounds up to make its batches smaller than the probe: it aborts then.
@@ -250,6 +273,7 @@ class LlamaOpener {
     params.kv_unified = true;
     params.swa_full = s.swa_full;
     params.no_perf = true;
+    TENUTO_TRY(CheckBlocks());
     const LlamaErrorCapture capture;
     parts_->context.reset(llama_init_from_model(parts_->model.get(), params));
     if (!parts_->context) {
@@ -336,7 +360,7 @@ class LlamaOpener {
 
   Status FillFingerprint() {
     const LlamaSettings& s = parts_->settings;
-    FingerprintFacts facts;
+    FingerprintFacts facts = ModelFacts(parts_->model.get());
     TENUTO_ASSIGN(facts.weights, WeightsDigest(s.model_path, s.cache_dir));
     facts.type_k = s.type_k;
     facts.type_v = s.type_v;
@@ -346,7 +370,7 @@ class LlamaOpener {
     EngineInfo& info = parts_->info;
     info.vocabulary = VocabularyDigest(parts_->vocab);
     facts.vocabulary = info.vocabulary;
-    info.fingerprint_text = FingerprintText(parts_->model.get(), facts);
+    info.fingerprint_text = FingerprintText(facts);
     info.fingerprint = Sha256Of(info.fingerprint_text);
     return Ok();
   }

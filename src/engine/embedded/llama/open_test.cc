@@ -87,6 +87,20 @@ TEST_F(OpenTest, WrongSettingsAreRefusedBeforeTheLibraryAborts) {
   settings.type_v = "q8_0";
   settings.flash_attention = FlashAttention::kOff;
   EXPECT_TRUE(Has(Refusal(settings, Code::kInvalid), "needs flash attention"));
+  // Heads of 48 numbers are no whole blocks of 32.
+  TinyModelOptions heads;
+  heads.head_size = 48;
+  for (const bool flash : {false, true}) {
+    for (const bool keys : {true, false}) {
+      if (!keys && !flash) continue;
+      settings = Tiny(heads, "heads.gguf");
+      settings.flash_attention = flash ? FlashAttention::kOn : FlashAttention::kOff;
+      (keys ? settings.type_k : settings.type_v) = "q8_0";
+      const std::string message = Refusal(settings, Code::kInvalid);
+      EXPECT_TRUE(Has(message, "heads.gguf"));
+      EXPECT_TRUE(Has(message, keys ? "-ctk f16" : "-ctv f16"));
+    }
+  }
   settings = Tiny();
   settings.type_k = "q3_k";
   EXPECT_TRUE(Has(Refusal(settings, Code::kInvalid), "f16, bf16"));
@@ -208,6 +222,14 @@ TEST_F(OpenTest, TheFingerprintChangesWithWhatKvDependsOn) {
   other = settings;
   other.swa_full = false;
   EXPECT_NE(Fingerprint(other), base);
+  other = settings;
+  other.flash_attention = FlashAttention::kOn;
+  const std::string flash = Fingerprint(other);
+  other.type_v = "q8_0";
+  EXPECT_NE(Fingerprint(other), flash);
+  TinyModelOptions rope;
+  rope.rope_base = 20'000;
+  EXPECT_NE(Fingerprint(Tiny(rope, "rope.gguf")), base);
   TinyModelOptions weights;
   weights.seed = 2;
   EXPECT_NE(Fingerprint(Tiny(weights, "other.gguf")), base);

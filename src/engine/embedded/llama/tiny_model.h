@@ -1,7 +1,7 @@
 // Writes GGUF models of a few kilobytes with random weights, of each class of memory that libllama
-// has: full attention, sliding window, recurrent. They answer nonsense but deterministically, in
-// microseconds a token, so that what depends on the class and not on the answer is tested in no
-// time. Tests only.
+// has: full attention, sliding window, recurrent, hybrid. They answer nonsense but
+// deterministically, in microseconds a token, so that what depends on the class and not on the
+// answer is tested in no time. Tests only.
 #pragma once
 
 #include <ggml.h>
@@ -10,20 +10,23 @@
 
 #include <cmath>
 #include <cstdint>
-#include <filesystem>
 #include <memory>
 #include <string>
 #include <vector>
 
+#include "engine/embedded/llama/temp_folder.h"
+
 namespace tenuto {
 
-enum class TinyKind : uint8_t { kFullAttention, kSlidingWindow, kRecurrent };
+enum class TinyKind : uint8_t { kFullAttention, kSlidingWindow, kRecurrent, kHybrid };
 
 struct TinyModelOptions {
   TinyKind kind = TinyKind::kFullAttention;
   uint64_t seed = 1;
-  std::string architecture;  // "": the one that fits `kind`
-  std::string chat_template;
+  std::string architecture = {};  // "": the one that fits `kind`
+  std::string chat_template = {};
+  uint32_t head_size = 32;  // of the attention kinds
+  uint32_t rope_base = 0;   // 0: no such key
 };
 
 inline constexpr uint32_t kTinyEmbedding = 64;
@@ -38,7 +41,7 @@ class TinyModelWriter {
   }
 
   void Write(const std::string& path) {
-    const char* names[] = {"llama", "gemma3", "mamba"};
+    const char* names[] = {"llama", "gemma3", "mamba", "jamba"};
     fitting_ = names[static_cast<size_t>(options_.kind)];
     SetText("general.architecture",
             options_.architecture.empty() ? fitting_ : options_.architecture);
@@ -52,6 +55,8 @@ class TinyModelWriter {
     Norm("output_norm.weight", kTinyEmbedding);
     if (options_.kind == TinyKind::kRecurrent) {
       AddRecurrentLayers();
+    } else if (options_.kind == TinyKind::kHybrid) {
+      AddHybridLayers();
     } else {
       AddAttentionLayers();
     }
@@ -98,57 +103,101 @@ class TinyModelWriter {
   }
 
   void AddAttentionLayers() {
+    const uint32_t head = options_.head_size;
     const bool sliding = options_.kind == TinyKind::kSlidingWindow;
     const uint32_t layers = sliding ? 6 : 2;  // every sixth layer of this family sees everything
     Set("block_count", layers);
     Set("feed_forward_length", 128);
     Set("attention.head_count", 2);
     Set("attention.head_count_kv", 1);
-    Set("attention.key_length", 32);
-    Set("attention.value_length", 32);
-    Set("rope.dimension_count", 32);
+    Set("attention.key_length", head);
+    Set("attention.value_length", head);
+    Set("rope.dimension_count", head);
+    if (options_.rope_base > 0) SetFloat("rope.freq_base", static_cast<float>(options_.rope_base));
     if (sliding) Set("attention.sliding_window", kTinyWindow);
     for (uint32_t i = 0; i < layers; ++i) {
       const std::string layer = "blk." + std::to_string(i) + ".";
       Norm(layer + "attn_norm.weight", kTinyEmbedding);
-      Tensor(layer + "attn_q.weight", kTinyEmbedding, 64);
-      Tensor(layer + "attn_k.weight", kTinyEmbedding, 32);
-      Tensor(layer + "attn_v.weight", kTinyEmbedding, 32);
-      Tensor(layer + "attn_output.weight", 64, kTinyEmbedding);
-      Norm(layer + "ffn_norm.weight", kTinyEmbedding);
-      Tensor(layer + "ffn_gate.weight", kTinyEmbedding, 128);
-      Tensor(layer + "ffn_up.weight", kTinyEmbedding, 128);
-      Tensor(layer + "ffn_down.weight", 128, kTinyEmbedding);
+      Attention(layer, head);
+      FeedForward(layer);
       if (!sliding) continue;
-      Norm(layer + "attn_q_norm.weight", 32);
-      Norm(layer + "attn_k_norm.weight", 32);
+      Norm(layer + "attn_q_norm.weight", head);
+      Norm(layer + "attn_k_norm.weight", head);
       Norm(layer + "post_attention_norm.weight", kTinyEmbedding);
       Norm(layer + "post_ffw_norm.weight", kTinyEmbedding);
     }
   }
 
-  void AddRecurrentLayers() {
-    constexpr uint32_t kInner = 2 * kTinyEmbedding, kState = 16, kRank = 4, kKernel = 4,
-                       kLayers = 2;
-    Set("block_count", kLayers);
-    Set("feed_forward_length", 0);
-    Set("attention.head_count", 0);
+  // Two heads of queries, one of keys and values.
+  void Attention(const std::string& layer, uint32_t head) {
+    Tensor(layer + "attn_q.weight", kTinyEmbedding, 2 * head);
+    Tensor(layer + "attn_k.weight", kTinyEmbedding, head);
+    Tensor(layer + "attn_v.weight", kTinyEmbedding, head);
+    Tensor(layer + "attn_output.weight", 2 * head, kTinyEmbedding);
+  }
+
+  void FeedForward(const std::string& layer) {
+    Norm(layer + "ffn_norm.weight", kTinyEmbedding);
+    Tensor(layer + "ffn_gate.weight", kTinyEmbedding, 128);
+    Tensor(layer + "ffn_up.weight", kTinyEmbedding, 128);
+    Tensor(layer + "ffn_down.weight", 128, kTinyEmbedding);
+  }
+
+  static constexpr uint32_t kInner = 2 * kTinyEmbedding, kState = 16, kRank = 4, kKernel = 4;
+
+  void SetStateSpace() {
     Set("ssm.conv_kernel", kKernel);
     Set("ssm.inner_size", kInner);
     Set("ssm.state_size", kState);
     Set("ssm.time_step_rank", kRank);
+  }
+
+  void StateSpace(const std::string& layer) {
+    Tensor(layer + "ssm_in.weight", kTinyEmbedding, 2 * kInner);
+    Tensor(layer + "ssm_conv1d.weight", kKernel, kInner);
+    Tensor(layer + "ssm_conv1d.bias", kInner, 0);
+    Tensor(layer + "ssm_x.weight", kInner, kRank + 2 * kState);
+    Tensor(layer + "ssm_dt.weight", kRank, kInner);
+    Tensor(layer + "ssm_dt.bias", kInner, 0);
+    Tensor(layer + "ssm_a", kState, kInner, -1.0F);
+    Norm(layer + "ssm_d", kInner);
+    Tensor(layer + "ssm_out.weight", kInner, kTinyEmbedding);
+  }
+
+  void AddRecurrentLayers() {
+    constexpr uint32_t kLayers = 2;
+    Set("block_count", kLayers);
+    Set("feed_forward_length", 0);
+    Set("attention.head_count", 0);
+    SetStateSpace();
     for (uint32_t i = 0; i < kLayers; ++i) {
       const std::string layer = "blk." + std::to_string(i) + ".";
       Norm(layer + "attn_norm.weight", kTinyEmbedding);
-      Tensor(layer + "ssm_in.weight", kTinyEmbedding, 2 * kInner);
-      Tensor(layer + "ssm_conv1d.weight", kKernel, kInner);
-      Tensor(layer + "ssm_conv1d.bias", kInner, 0);
-      Tensor(layer + "ssm_x.weight", kInner, kRank + 2 * kState);
-      Tensor(layer + "ssm_dt.weight", kRank, kInner);
-      Tensor(layer + "ssm_dt.bias", kInner, 0);
-      Tensor(layer + "ssm_a", kState, kInner, -1.0F);
-      Norm(layer + "ssm_d", kInner);
-      Tensor(layer + "ssm_out.weight", kInner, kTinyEmbedding);
+      StateSpace(layer);
+    }
+  }
+
+  // One layer with a recurrent state, one with attention.
+  void AddHybridLayers() {
+    const int32_t heads_kv[] = {0, 1};
+    Set("block_count", 2);
+    Set("feed_forward_length", 128);
+    Set("attention.head_count", 2);
+    gguf_set_arr_data(gguf_.get(), (fitting_ + ".attention.head_count_kv").c_str(), GGUF_TYPE_INT32,
+                      heads_kv, 2);
+    SetStateSpace();
+    for (uint32_t i = 0; i < 2; ++i) {
+      const std::string layer = "blk." + std::to_string(i) + ".";
+      Norm(layer + "attn_norm.weight", kTinyEmbedding);
+      if (i == 0) {
+        StateSpace(layer);
+        Norm(layer + "ssm_dt_norm.weight", kRank);
+        Norm(layer + "ssm_b_norm.weight", kState);
+        Norm(layer + "ssm_c_norm.weight", kState);
+      } else {
+        Attention(layer, 32);
+      }
+      FeedForward(layer);
     }
   }
 
@@ -190,26 +239,6 @@ class TinyModelWriter {
   std::string fitting_;
   int64_t vocabulary_ = 0;
   uint64_t state_;
-};
-
-// A folder of the test's own, gone with it.
-class TempFolder {
- public:
-  TempFolder() {
-    std::string form = ::testing::TempDir() + "tenuto-XXXXXX";
-    path_ = ::mkdtemp(form.data());
-  }
-  ~TempFolder() {
-    std::error_code ignored;
-    std::filesystem::remove_all(path_, ignored);
-  }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string File(const std::string& name) const { return path_ + "/" + name; }
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
 };
 
 inline std::string WriteTinyModel(const TempFolder& folder, const TinyModelOptions& options,
