@@ -218,6 +218,25 @@ def check_disabled(tree):
                 yield f"{name}:{number}: a test that is off: {line.strip()[:60]}"
 
 
+# What libllama offers and src/ must not touch: the reason of each (docs/decisions/0002).
+FORBIDDEN = {
+    r"llama_memory_seq_(add|div)": "shifted KV is approximate, and multi-dimensional RoPE aborts",
+    r"LLAMA_STATE_SEQ_FLAGS_ON_DEVICE": "a wrong state aborts, and the bytes outlive no process",
+    r"kv_unified\s*=\s*false": "copying a part of a sequence across streams aborts",
+}
+
+
+def check_forbidden(tree):
+    """Calls of libllama that abort or approximate appear nowhere in src/."""
+    for name, text in tree.cpp():
+        if not name.startswith("src/"):
+            continue
+        for number, line in enumerate(tidy_cpp.blank(text).splitlines(), 1):
+            for pattern, reason in FORBIDDEN.items():
+                if re.search(pattern, line):
+                    yield f"{name}:{number}: {reason}"
+
+
 def check_assertions(tree):
     """Every test asserts something."""
     asserting = re.compile(
@@ -282,6 +301,7 @@ CHECKS = {
     "functions": tidy_cpp.check_functions,
     "ascii": check_ascii,
     "disabled": check_disabled,
+    "forbidden": check_forbidden,
     "assertions": check_assertions,
     "todo": check_todo,
     "format": check_format,

@@ -99,6 +99,15 @@ class TidyTest(unittest.TestCase):
         text = "class X {\n  virtual int Do() const = 0;\n};\n"
         self.expect_fault("seams", "src/store/x.h", text, "virtual interface")
 
+    def test_forbidden(self):
+        for text, says in {
+            "void F() { llama_memory_seq_add(m, 0, 1, 2, -1); }\n": "approximate",
+            "void F() { llama_memory_seq_div(m, 0, 1, 2, 2); }\n": "approximate",
+            "constexpr auto kFlags = LLAMA_STATE_SEQ_FLAGS_ON_DEVICE;\n": "outlive no process",
+            "void F() { params.kv_unified = false; }\n": "across streams",
+        }.items():
+            self.expect_fault("forbidden", "src/store/x.cc", text, says)
+
     def test_sizes(self):
         self.expect_fault("sizes", "src/io/b.cc", "\n" * 501, "501 lines, at most 500")
         self.expect_fault("sizes", "src/io/b.h", "\n" * 251, "251 lines, at most 250")
