@@ -230,7 +230,7 @@ class LlamaOpener {
   }
 
   // A head's row of a quantised cache is made of whole blocks. libllama says so with flash
-  // attention only, and ends the process without.
+  // attention only, as a lack of room, and fails an assertion without.
   Status CheckBlocks() const {
     const llama_model* model = parts_->model.get();
     const int32_t heads = std::max(llama_model_n_head(model), 1);
