@@ -10,6 +10,7 @@
 namespace tenuto {
 namespace {
 
+constexpr int64_t kNsPerMs = 1'000'000;
 constexpr size_t kToolsIdleMax = 8;
 constexpr uint64_t kTurnsPerLag = 64;
 
@@ -60,7 +61,7 @@ size_t IndexedSession::MeasureBytes() {
 
 IndexCache::IndexCache(std::unique_ptr<Dir> dir, Clock& clock, Metrics& metrics,
                        IndexCacheOptions options)
-    : options_(options),
+    : options_(std::move(options)),
       clock_(clock),
       indexes_(metrics.GetGauge("tenuto_recall_indexes", "Recall indexes in memory")),
       loads_(metrics.GetCounter("tenuto_recall_index_loads_total",
@@ -152,6 +153,7 @@ void IndexCache::Drop(const Victim& victim) {
 
 void IndexCache::EraseSlot(Slots::iterator slot) {
   bytes_ -= slot->bytes;
+  bytes_left_behind_ += slot->bytes;
   by_id_.erase(slot->entry->session_id);
   slots_.erase(slot);
   indexes_.Set(static_cast<int64_t>(slots_.size()));
@@ -167,7 +169,21 @@ void IndexCache::DropUnusedSince(int64_t before_ns) {
 }
 
 void IndexCache::DropIdle() {
-  DropUnusedSince(clock_.MonotonicNs() - options_.idle_ms * 1'000'000);
+  DropUnusedSince(clock_.MonotonicNs() - options_.idle_ms * kNsPerMs);
+  GiveBack();
+}
+
+void IndexCache::GiveBack() {
+  const int64_t now_ns = clock_.MonotonicNs();
+  {
+    MutexLock lock(mutex_);
+    const bool soon = gave_back_ns_ != INT64_MIN &&
+                      now_ns - gave_back_ns_ < options_.give_back_pause_ms * kNsPerMs;
+    if (bytes_left_behind_ < options_.give_back_bytes || soon) return;
+    bytes_left_behind_ = 0;
+    gave_back_ns_ = now_ns;
+  }
+  options_.give_back();
 }
 
 size_t IndexCache::sessions() const {

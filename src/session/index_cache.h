@@ -23,6 +23,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <list>
 #include <memory>
 #include <optional>
@@ -41,6 +42,7 @@
 #include "io/clock.h"
 #include "io/file.h"
 #include "recall/scorer.h"
+#include "session/heap.h"
 #include "session/turn_ids.h"
 
 namespace tenuto {
@@ -53,6 +55,12 @@ struct IndexCacheOptions {
   // An index that leaves memory is written, unless its file lacks at most one in 64 of its turns
   // and no more than this: adding those again costs less than writing a large file for each turn.
   uint32_t lag_turns_max = 16;
+  // Once indexes of so much have left, and no more often than this, freed memory is given back. The
+  // C library keeps what lies between other allocations, and an index is thousands of small ones:
+  // 600 KiB stayed of each index of 20,000 turns.
+  size_t give_back_bytes = 256 * kKiB;
+  int64_t give_back_pause_ms = 5'000;
+  std::function<void()> give_back = GiveFreedMemoryBack;
   ScorerSettings scorer;
 };
 
@@ -125,7 +133,8 @@ class IndexCache {
 
   // Off the response path, from a timer: writes what has grown by `write_turns`.
   void WriteDue();
-  // Likewise: drops what was not used for `idle_ms`, and the longest unused beyond `bytes_max`.
+  // Likewise: drops what was not used for `idle_ms`, and the longest unused beyond `bytes_max`;
+  // gives back what indexes left behind.
   void DropIdle();
   // Writes all that changed; at shutdown.
   void FlushAll();
@@ -186,6 +195,7 @@ class IndexCache {
   void Drop(const Victim& victim);
   void EraseSlot(Slots::iterator slot) TENUTO_REQUIRES(mutex_);
   void DropUnusedSince(int64_t before_ns);
+  void GiveBack();
 
   const IndexCacheOptions options_;
   Clock& clock_;
@@ -203,6 +213,8 @@ class IndexCache {
   std::unordered_map<int64_t, Slots::iterator> by_id_ TENUTO_GUARDED_BY(mutex_);
   size_t bytes_ TENUTO_GUARDED_BY(mutex_) = 0;
   uint64_t uses_ TENUTO_GUARDED_BY(mutex_) = 0;
+  size_t bytes_left_behind_ TENUTO_GUARDED_BY(mutex_) = 0;  // since memory was given back
+  int64_t gave_back_ns_ TENUTO_GUARDED_BY(mutex_) = INT64_MIN;
 
   Mutex tools_mutex_;
   std::vector<std::unique_ptr<RecallTools>> tools_ TENUTO_GUARDED_BY(tools_mutex_);

@@ -131,6 +131,39 @@ TEST_F(IndexCacheTest, AnIdleIndexIsWrittenAndLeavesMemory) {
   EXPECT_EQ(Loads(), 1U);
 }
 
+TEST_F(IndexCacheTest, WhatIndexesLeaveBehindIsGivenBackAndNotTooOften) {
+  int given_back = 0;
+  options_.give_back = [&] { ++given_back; };
+  options_.give_back_bytes = 50'000;
+  Reopen();
+  const auto leave = [&](int64_t session, uint32_t turns) {
+    Say(session, turns);
+    WaitSeconds(60);
+    cache_->DropIdle();
+  };
+  leave(1, 5);
+  EXPECT_EQ(given_back, 0) << "too little for the trouble";
+  leave(2, 500);
+  EXPECT_EQ(given_back, 1);
+  cache_->DropIdle();
+  EXPECT_EQ(given_back, 1);
+  leave(3, 500);
+  EXPECT_EQ(given_back, 2);
+  Say(4, 500);
+  Say(5, 500);
+  WaitSeconds(60);
+  cache_->DropIdle();
+  EXPECT_EQ(given_back, 3);
+  Say(6, 500);
+  EXPECT_TRUE(cache_->Remove(6).ok());
+  WaitSeconds(4);
+  cache_->DropIdle();
+  EXPECT_EQ(given_back, 3) << "soon after the last time";
+  WaitSeconds(1);
+  cache_->DropIdle();
+  EXPECT_EQ(given_back, 4);
+}
+
 TEST_F(IndexCacheTest, AnIndexThatSomebodyHoldsStays) {
   Say(7, 3);
   auto entry = Get(7);

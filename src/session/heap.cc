@@ -1,0 +1,17 @@
+#include "session/heap.h"
+
+#include <cstdlib>  // defines __GLIBC__
+
+#if defined(__GLIBC__)
+#include <malloc.h>
+#endif
+
+namespace tenuto {
+
+void GiveFreedMemoryBack() {
+#if defined(__GLIBC__)  // others give it back by themselves, or have no way to ask for it
+  (void)malloc_trim(0);
+#endif
+}
+
+}  // namespace tenuto
