@@ -21,6 +21,7 @@
 #include "payload/segment/store.h"
 #include "schedule/service.h"
 #include "serve/server.h"
+#include "session/heap.h"
 #include "session/manager.h"
 #include "session/verify.h"
 #include "stop_signals.h"
@@ -341,6 +342,7 @@ int RunServe(const ServeConfig& config) {
   // What they are about comes as an error of the write.
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
+  ReturnLargeBlocksAtOnce();
   Server server;
   if (auto built = Build(server, config); !built.ok()) return Fail(built.error());
   (*signals)->Serve();

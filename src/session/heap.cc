@@ -14,4 +14,10 @@ void GiveFreedMemoryBack() {
 #endif
 }
 
+void ReturnLargeBlocksAtOnce() {
+#if defined(__GLIBC__)
+  (void)mallopt(M_MMAP_THRESHOLD, kHeapBlockBytesMax);
+#endif
+}
+
 }  // namespace tenuto
