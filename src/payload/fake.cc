@@ -48,6 +48,7 @@ Status MemoryPayloadStore::Read(const PayloadLocation& location, std::span<std::
     return Error(Code::kInvalid, "the buffer is not of the record's size");
   }
   MutexLock lock(mutex_);
+  ++reads_total_;
   if (fail_reads_left_ > 0) {
     --fail_reads_left_;
     return Error(fail_read_, "read failed on purpose");
@@ -87,6 +88,11 @@ Status MemoryPayloadStore::Health() {
 void MemoryPayloadStore::FailNextAppend(Code code) {
   MutexLock lock(mutex_);
   fail_append_ = code;
+}
+
+int MemoryPayloadStore::reads_total() {
+  MutexLock lock(mutex_);
+  return reads_total_;
 }
 
 void MemoryPayloadStore::FailReads(Code code, int count) {

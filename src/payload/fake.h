@@ -37,6 +37,7 @@ class MemoryPayloadStore : public PayloadStore {
   // Lets two files change their contents. False when one is missing.
   bool Swap(PayloadFileId a, PayloadFileId b);
   uint64_t bytes_total();
+  int reads_total();  // calls of Read, failed ones too
 
  private:
   struct MemoryFile {
@@ -50,6 +51,7 @@ class MemoryPayloadStore : public PayloadStore {
   std::optional<Code> fail_append_ TENUTO_GUARDED_BY(mutex_);
   Code fail_read_ TENUTO_GUARDED_BY(mutex_) = Code::kIo;
   int fail_reads_left_ TENUTO_GUARDED_BY(mutex_) = 0;
+  int reads_total_ TENUTO_GUARDED_BY(mutex_) = 0;
   std::string refusal_ TENUTO_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,8 @@
 // Stored KV that can't be used is computed again, and the answer says why (INV-3).
 #include "session/restore.h"
 
+#include <algorithm>
+
 #include "session/manager_testing.h"
 
 namespace tenuto {
@@ -156,6 +158,26 @@ TEST_F(RestoreTest, ModelsWithoutRangeExportRecomputeAfterARestart) {
   EXPECT_EQ((**third).recomputed, (**third).prompt_tokens);
   EXPECT_GT(Tokens(**third, "state"), 0);
   EXPECT_EQ((**third).text, Reference({"one", "two", "three"})[2]);
+}
+
+// Were pieces read one after the other, the first import that fails would have been preceded by one
+// read. How far ahead it goes depends on who runs when: bounded always, and seen at least once.
+TEST_F(RestoreTest, ReadsGoOnWhileAPieceIsImported) {
+  for (const char* text : {"one", "two", "three", "four", "five"})
+    stack->Ask("a", text);
+  int most = 0;
+  for (int i = 0; i < 8; ++i) {
+    TestStackOptions options;
+    options.engine_task_ns = 1'000'000;
+    Restart(options);
+    stack->executor.FailImport(1, Code::kExhausted);
+    const int before = disk.payloads.reads_total();
+    ASSERT_TRUE(stack->Ask("a", "next")->ok());
+    const int reads = disk.payloads.reads_total() - before;
+    EXPECT_LE(reads, 1 + static_cast<int>(options.session.restore_reads_ahead));
+    most = std::max(most, reads);
+  }
+  EXPECT_GT(most, 1);
 }
 
 }  // namespace
