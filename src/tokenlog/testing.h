@@ -1,34 +1,17 @@
-// What the tests of this folder share: turns to commit, equality, a folder that goes away. Tests
-// only.
+// What the tests of this folder share: turns to commit, equality. Tests only.
 #pragma once
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <string>
 #include <vector>
 
 #include "base/log.h"
+#include "io/temp_dir.h"
 #include "tokenlog/log.h"
 
 namespace tenuto {
-
-class TempFolder {
- public:
-  TempFolder() {
-    std::string name = ::testing::TempDir() + "/tenuto-log-XXXXXX";
-    path_ = ::mkdtemp(name.data());
-  }
-  ~TempFolder() { std::filesystem::remove_all(path_); }
-  TempFolder(const TempFolder&) = delete;
-  TempFolder& operator=(const TempFolder&) = delete;
-  std::string File(const std::string& name) const { return (path_ / name).string(); }
-  const std::filesystem::path& path() const { return path_; }
-
- private:
-  std::filesystem::path path_;
-};
 
 // Silences the log lines of failures that a test makes on purpose by the hundred.
 class QuietLog {

@@ -10,7 +10,7 @@ namespace tenuto {
 namespace {
 
 TEST(SqliteErase, DeletedTextIsInNoFile) {
-  const TempFolder folder;
+  const TempDir folder;
   const auto log = OpenOrFail(folder.File("log.db"));
   TurnCommit secret = MakeCommit(Key("secret"), "CANARYTURN1");
   secret.system_json = "CANARY system";
@@ -34,7 +34,7 @@ TEST(SqliteErase, DeletedTextIsInNoFile) {
 }
 
 TEST(SqliteErase, ErasingWaitsForAReaderAndIsDoneBySettle) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder.File("log.db");
   const auto log = OpenOrFail(path);
   TurnCommit secret = MakeCommit(Key("secret"), "T1");
@@ -132,7 +132,7 @@ TurnCommit MakeSecret(const SessionKey& key, const std::string& id, const std::s
 // The first, one in the middle, the last: text and tokens.
 TEST(SqliteErase, DeletedTurnIsInNoFile) {
   for (const std::string gone : {"T1", "T3", "T5"}) {
-    const TempFolder folder;
+    const TempDir folder;
     const auto log = OpenOrFail(folder.File("log.db"));
     int64_t id = 0;
     for (int n = 1; n <= 5; ++n) {

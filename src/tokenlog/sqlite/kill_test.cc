@@ -67,7 +67,7 @@ std::string RunAndKill(const std::string& path, int round, int64_t run_ns) {
 }
 
 TEST(SqliteKill, AcknowledgedTurnsSurviveFiftyKills) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder.File("log.db");
   SeededRandom random(21);
   std::set<std::string> acknowledged;

@@ -27,7 +27,7 @@ Code CodeOfOpen(const std::string& path, SqliteMode mode, std::string* message =
 }
 
 TEST(SqliteLog, FilesAreForTheirOwnerAlone) {
-  const TempFolder folder;
+  const TempDir folder;
   const auto log = OpenOrFail(folder.File("log.db"));
   ASSERT_TRUE(CommitOne(*log, MakeCommit(Key("chat"), "T1")).ok());
   for (const char* name : {"log.db", "log.db-wal", "log.db-shm"}) {
@@ -38,7 +38,7 @@ TEST(SqliteLog, FilesAreForTheirOwnerAlone) {
 }
 
 TEST(SqliteLog, PlainSqliteToolsCanReadIt) {
-  const TempFolder folder;
+  const TempDir folder;
   ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
   const auto database =
       Database::Open({.path = folder.File("log.db"), .vfs = "unix", .read_only = true});
@@ -49,7 +49,7 @@ TEST(SqliteLog, PlainSqliteToolsCanReadIt) {
 }
 
 TEST(SqliteLog, ReaderBesideAWriterSeesCommitsAndMayNotWrite) {
-  const TempFolder folder;
+  const TempDir folder;
   const auto writer = OpenOrFail(folder.File("log.db"));
   ASSERT_TRUE(CommitOne(*writer, MakeCommit(Key("chat"), "T1")).ok());
   const auto reader = OpenOrFail(folder.File("log.db"), SqliteMode::kReader);
@@ -70,7 +70,7 @@ TEST(SqliteLog, ReaderBesideAWriterSeesCommitsAndMayNotWrite) {
 }
 
 TEST(SqliteLog, ReaderAloneChangesNothing) {
-  const TempFolder folder;
+  const TempDir folder;
   ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
   const std::string before = ReadFile(folder.File("log.db"));
   {
@@ -81,7 +81,7 @@ TEST(SqliteLog, ReaderAloneChangesNothing) {
 }
 
 TEST(SqliteLog, ReaderOfWhatIsNotThere) {
-  const TempFolder folder;
+  const TempDir folder;
   EXPECT_EQ(CodeOfOpen(folder.File("log.db"), SqliteMode::kReader), Code::kNotFound);
   EXPECT_FALSE(std::filesystem::exists(folder.File("log.db")));
   std::ofstream(folder.File("empty.db")).close();
@@ -92,7 +92,7 @@ TEST(SqliteLog, ReaderOfWhatIsNotThere) {
 TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
   for (const auto& [version, word] : {std::pair{4, "newer"}, std::pair{2, "older"},
                                       std::pair{1, "older"}, std::pair{0, "older"}}) {
-    const TempFolder folder;
+    const TempDir folder;
     OpenOrFail(folder.File("log.db")).reset();
     Tamper(folder.File("log.db"), "PRAGMA user_version = " + std::to_string(version));
     for (const SqliteMode mode : {SqliteMode::kWriter, SqliteMode::kReader}) {
@@ -106,7 +106,7 @@ TEST(SqliteLog, OtherFormatsAreRefusedByBothNumbers) {
 }
 
 TEST(SqliteLog, ForeignFilesAreRefusedUntouched) {
-  const TempFolder folder;
+  const TempDir folder;
   OpenOrFail(folder.File("other.db")).reset();
   Tamper(folder.File("other.db"), "PRAGMA application_id = 42");
   {
@@ -143,7 +143,7 @@ class WithoutRights {
 };
 
 TEST(SqliteLog, MissingRightsAreDenied) {
-  const TempFolder folder;
+  const TempDir folder;
   ASSERT_TRUE(CommitOne(*OpenOrFail(folder.File("log.db")), MakeCommit(Key("chat"), "T1")).ok());
   std::filesystem::permissions(folder.File("log.db"), std::filesystem::perms(0444));
   std::filesystem::permissions(folder.path(), std::filesystem::perms(0555));
@@ -159,7 +159,7 @@ TEST(SqliteLog, MissingRightsAreDenied) {
 }
 
 TEST(SqliteLog, StaleWriterOfTheSameFileGetsAConflict) {
-  const TempFolder folder;
+  const TempDir folder;
   const auto old_one = OpenOrFail(folder.File("log.db"));
   const uint64_t old_epoch = *old_one->NextLeaseEpoch();
   TurnCommit first = MakeCommit(Key("chat"), "T1");
@@ -248,7 +248,7 @@ TEST(SqliteLog, FullDiskRefusesTheCommitAndHealsWithSpace) {
 }
 
 TEST(SqliteLog, LockedByAnotherProcessIsUnavailable) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder.File("log.db");
   auto log = SqliteTokenLog::Open(path, SqliteMode::kWriter, {.busy_timeout_ms = 1, .vfs = ""});
   ASSERT_TRUE(log.ok());

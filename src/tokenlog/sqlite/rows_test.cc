@@ -34,7 +34,7 @@ TEST(SqliteRows, RowsThatSayAnotherHistoryAreCorrupt) {
       "UPDATE sessions SET session = 'stolen' WHERE session = 'chat'",
   };
   for (const std::string& sql : tampers) {
-    const TempFolder folder;
+    const TempDir folder;
     const std::string path = folder.File("log.db");
     int64_t id = 0;
     {
@@ -51,7 +51,7 @@ TEST(SqliteRows, RowsThatSayAnotherHistoryAreCorrupt) {
 }
 
 TEST(SqliteRows, TurnFoundByItsKeyIsCheckedToo) {
-  const TempFolder folder;
+  const TempDir folder;
   const std::string path = folder.File("log.db");
   TurnCommit commit = MakeCommit(Key("chat"), "T1");
   commit.turn.idempotency_key = "k";
@@ -76,7 +76,7 @@ struct Windowed {
   std::string Line() const { return Verdict(OpenOrFail(path)->ReadTurns(id, {"T9"})); }
   std::string Page() const { return Verdict(OpenOrFail(path)->ReadTurnsBack(id, {"T9"}, 6)); }
 
-  TempFolder folder;
+  TempDir folder;
   std::string path;
   int64_t id = 0;
 

@@ -28,7 +28,7 @@ class DamagedModelTest : public ::testing::Test {
     settings.sequences = 2;
     return LlamaExecutor::Open(settings);
   }
-  TempFolder folder_;
+  TempDir folder_;
 };
 
 // One of the hundred checks that libllama ends the process with.

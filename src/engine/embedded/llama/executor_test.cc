@@ -17,7 +17,7 @@ constexpr SeqId kA{0}, kB{1}, kC{2}, kD{3};
 class LlamaExecutorTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempFolder;
+    folder_ = new TempDir;
     executor_ = OpenOrFail(Settings()).release();
   }
   static void TearDownTestSuite() {
@@ -43,10 +43,10 @@ class LlamaExecutorTest : public ::testing::Test {
     EXPECT_TRUE(status.ok()) << (status.ok() ? "" : status.error().message());
     return bytes;
   }
-  static TempFolder* folder_;
+  static TempDir* folder_;
   static LlamaExecutor* executor_;
 };
-TempFolder* LlamaExecutorTest::folder_ = nullptr;
+TempDir* LlamaExecutorTest::folder_ = nullptr;
 LlamaExecutor* LlamaExecutorTest::executor_ = nullptr;
 
 TEST_F(LlamaExecutorTest, ExportedBytesComeBackTheSame) {

@@ -57,7 +57,7 @@ TEST(Fingerprint, ChangesWithEachOfItsInputs) {
 
 TEST(Fingerprint, TakesItsInputsFromModelLibraryAndEnvironment) {
   ASSERT_TRUE(StartLlamaLibrary().ok());
-  const TempFolder folder;
+  const TempDir folder;
   llama_model_params params = llama_model_default_params();
   const auto load = [&](TinyKind kind) {
     const std::string path = WriteTinyModel(folder, {.kind = kind});

@@ -36,7 +36,7 @@ class GgufCheckTest : public ::testing::Test {
     return at + text.size();
   }
   Result<GgufSummary> Check() const { return CheckGguf(bytes_); }
-  TempFolder folder_;
+  TempDir folder_;
   std::vector<std::byte> bytes_;
 };
 

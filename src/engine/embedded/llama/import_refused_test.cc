@@ -106,7 +106,7 @@ class ImportRefusedTest : public ::testing::TestWithParam<FlashAttention> {
     return Compute(*executor_, seq, 60, std::span(tokens_).last(1));
   }
 
-  TempFolder folder_;
+  TempDir folder_;
   std::unique_ptr<LlamaExecutor> executor_;
   std::vector<TokenId> tokens_;
   std::vector<std::byte> head_, good_;  // [0, 40) and kRange of `tokens_`

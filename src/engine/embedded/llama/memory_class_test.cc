@@ -20,7 +20,7 @@ class MemoryClassTest : public ::testing::Test {
     settings.ubatch_tokens = 16;
     return OpenOrFail(settings);
   }
-  TempFolder folder_;
+  TempDir folder_;
 };
 
 TEST_F(MemoryClassTest, FullAttentionCanDoEverything) {

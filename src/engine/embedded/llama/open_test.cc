@@ -45,7 +45,7 @@ class OpenTest : public ::testing::Test {
     const auto executor = OpenOrFail(settings);
     return executor ? executor->info().fingerprint.Hex() : "";
   }
-  TempFolder folder_;
+  TempDir folder_;
 };
 
 TEST_F(OpenTest, BadFilesAreOneSentence) {

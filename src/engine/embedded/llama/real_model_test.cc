@@ -15,7 +15,7 @@ constexpr SeqId kA{0}, kB{1}, kD{3};
 class RealModelTest : public ::testing::Test {
  protected:
   static void SetUpTestSuite() {
-    folder_ = new TempFolder;
+    folder_ = new TempDir;
     executor_ = OpenOrFail(Settings()).release();
   }
   static void TearDownTestSuite() {
@@ -40,10 +40,10 @@ class RealModelTest : public ::testing::Test {
     EXPECT_EQ(CodeOf(executor_->Export(seq, range, bytes)), kNone);
     return bytes;
   }
-  static TempFolder* folder_;
+  static TempDir* folder_;
   static LlamaExecutor* executor_;
 };
-TempFolder* RealModelTest::folder_ = nullptr;
+TempDir* RealModelTest::folder_ = nullptr;
 LlamaExecutor* RealModelTest::executor_ = nullptr;
 
 TEST_F(RealModelTest, TellsWhatTheModelIs) {

@@ -14,7 +14,7 @@
 #include <string>
 #include <vector>
 
-#include "engine/embedded/llama/temp_folder.h"
+#include "io/temp_dir.h"
 
 namespace tenuto {
 
@@ -241,7 +241,7 @@ class TinyModelWriter {
   uint64_t state_;
 };
 
-inline std::string WriteTinyModel(const TempFolder& folder, const TinyModelOptions& options,
+inline std::string WriteTinyModel(const TempDir& folder, const TinyModelOptions& options,
                                   const std::string& name = "tiny.gguf") {
   TinyModelWriter(options).Write(folder.File(name));
   return folder.File(name);
