@@ -97,8 +97,8 @@ TEST(ScorerReferenceTest, TheBestOfThousandsAreTheBest) {
     // Ancestors in two pieces, a branch between them, the window behind.
     const RecallScope scope = {{{1, 1100}, {1300, 2400}}, {{2400, UINT32_MAX}}};
     RecallScorer scorer(set);
-    for (int round = 0; round < 20; ++round) {
-      const std::vector<std::string> asked = talk.Words(2 + round % 7);
+    for (size_t round = 0; round < 20; ++round) {
+      const std::vector<std::string> asked = talk.Words(2U + round % 7);
       std::vector<double> all = Reference(said, asked, set);
       const std::string text = Joined(asked);
       const Question question = {text, {1715429000, 0}, {}, {}};

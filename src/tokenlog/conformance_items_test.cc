@@ -60,7 +60,7 @@ INSTANTIATE_TEST_SUITE_P(Stores, ItemsTest,
 TEST_P(ItemsTest, PagesGoForwardThroughALine) {
   const int64_t id = AddLine(50);
   store_->Reopen();
-  for (const size_t page : {1, 2, 7, 49, 50, 51})
+  for (const size_t page : {1U, 2U, 7U, 49U, 50U, 51U})
     ExpectLine(id, "T50", page);
   ExpectLine(id, "T20", 7);  // as of an earlier turn
   ExpectLine(id, "T1", 1);
@@ -98,7 +98,7 @@ TEST_P(ItemsTest, APageHasAtMostItsLimit) {
 TEST_P(ItemsTest, WhatIsNotThere) {
   EXPECT_EQ(log().ReadItems(99, {"T1"}, 1, 1).error().code(), Code::kNotFound);
   const int64_t id = AddLine(2);
-  for (const size_t limit : {0, 1})
+  for (const size_t limit : {0U, 1U})
     EXPECT_EQ(log().ReadItems(id, {"T9"}, 1, limit).error().code(), Code::kNotFound);
   const auto none = log().ReadItems(id, {}, 1, 5);
   ASSERT_TRUE(none.ok());
@@ -119,7 +119,7 @@ TEST_P(ItemsTest, BranchesKeepTheirOwnItems) {
   for (int n = 2; n <= 20; ++n)
     Add("Z" + std::to_string(n), "Z" + std::to_string(n - 1));
   for (const char* head : {"T12", "R12", "S12", "T11", "E5", "E7", "Z1", "Z7", "Z12", "Z20"})
-    for (const size_t page : {1, 3, 5, 100})
+    for (const size_t page : {1U, 3U, 5U, 100U})
       ExpectLine(id, head, page);
 }
 

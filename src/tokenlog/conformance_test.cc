@@ -294,7 +294,7 @@ TEST_P(TokenLogTest, WhatDoesNotExistIsNotFound) {
   const int64_t id = CommitLine(Key("chat"), {"T1"});
   EXPECT_EQ(log().ReadTurns(id, {"T9"}).error().code(), Code::kNotFound);
   EXPECT_EQ(log().ReadWindow(id, {"T9"}).error().code(), Code::kNotFound);
-  for (const size_t limit : {0, 1, 7})
+  for (const size_t limit : {0U, 1U, 7U})
     EXPECT_EQ(log().ReadTurnsBack(id, {"T9"}, limit).error().code(), Code::kNotFound);
   EXPECT_EQ(log().FindByIdempotencyKey(id, "k").error().code(), Code::kNotFound);
   EXPECT_TRUE(log().ReadPieces(id)->empty());

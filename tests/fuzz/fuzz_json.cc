@@ -215,8 +215,11 @@ void TryBody(std::string_view body) {
     const RequestContext context = {.vocabulary_size = kVocabulary, .strict = strict};
     const auto tokens = ParseDetokenizeRequest(body, context);
     if (!tokens.ok()) CheckRefusal(tokens.error());
-    for (size_t i = 0; tokens.ok() && i < tokens->size(); ++i)
-      TENUTO_CHECK(tokens->at(i) >= 0 && tokens->at(i) < kVocabulary);
+    // Strict is the same and ignores nothing.
+    TENUTO_CHECK(!strict || !tokenize.ok() || tokenize->ignored.empty());
+    TENUTO_CHECK(!strict || !tokens.ok() || tokens->ignored.empty());
+    for (size_t i = 0; tokens.ok() && i < tokens->tokens.size(); ++i)
+      TENUTO_CHECK(tokens->tokens[i] >= 0 && tokens->tokens[i] < kVocabulary);
   }
 }
 
