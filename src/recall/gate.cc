@@ -14,6 +14,7 @@ class Gate {
     result_.decision = RecallDecision::kGated;
     for (const RecallHit& hit : ranking_.hits)
       result_.verdicts.push_back({hit, Why(hit), false});
+    TakeWhatRanksAbove();
     for (size_t i = 0; i < ranking_.hits.size(); ++i)
       Admit(i);
     std::sort(result_.injected.begin(), result_.injected.end());
@@ -50,6 +51,22 @@ class Gate {
     return RecallWhy::kMatches;
   }
 
+  // Where something is quoted at all, what answers better is quoted as well: chance says how
+  // surprising a match is, the score which turn the message means.
+  void TakeWhatRanksAbove() {
+    bool below = false;
+    for (auto verdict = result_.verdicts.rbegin(); verdict != result_.verdicts.rend(); ++verdict) {
+      if (verdict->why == RecallWhy::kMatches) below = true;
+      const bool doubted =
+          verdict->why == RecallWhy::kChance || verdict->why == RecallWhy::kInWindow;
+      if (below && doubted) verdict->why = RecallWhy::kRanksAbove;
+    }
+  }
+
+  static bool Admits(RecallWhy why) {
+    return why == RecallWhy::kMatches || why == RecallWhy::kRanksAbove || why == RecallWhy::kForced;
+  }
+
   bool Has(uint32_t turn) const {
     return std::find(result_.injected.begin(), result_.injected.end(), turn) !=
            result_.injected.end();
@@ -57,7 +74,7 @@ class Gate {
 
   void Admit(size_t at) {
     RecallVerdict& verdict = result_.verdicts[at];
-    if (verdict.why != RecallWhy::kMatches && verdict.why != RecallWhy::kForced) return;
+    if (!Admits(verdict.why)) return;
     if (Has(verdict.hit.turn)) {
       verdict.injected = true;
       return;
@@ -92,7 +109,7 @@ class Gate {
     for (RecallVerdict& verdict : result_.verdicts) {
       if (verdict.hit.turn != turn) continue;
       verdict.injected = true;
-      if (verdict.why != RecallWhy::kMatches) verdict.why = RecallWhy::kCorrection;
+      if (!Admits(verdict.why)) verdict.why = RecallWhy::kCorrection;
       Put(turn, verdict.hit.tokens);
       const std::vector<uint32_t> with = verdict.hit.with;
       BringAll(with);
@@ -116,6 +133,8 @@ std::string_view RecallWhyName(RecallWhy why) {
   switch (why) {
     case RecallWhy::kMatches:
       return "matches";
+    case RecallWhy::kRanksAbove:
+      return "ranks_above";
     case RecallWhy::kCorrection:
       return "correction";
     case RecallWhy::kForced:

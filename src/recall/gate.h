@@ -13,6 +13,7 @@ namespace tenuto {
 
 enum class RecallWhy : uint8_t {
   kMatches,        // injected: too good for chance
+  kRanksAbove,     // injected: explained by chance, but it answers better than one that is not
   kCorrection,     // injected: it corrects, or is corrected by, another that is
   kForced,         // injected: the request says so
   kChance,         // as many turns would match as well by chance

@@ -24,11 +24,11 @@ using Turns = std::vector<uint32_t>;
 
 TEST(GateTest, OpensForWhatChanceDoesNotExplain) {
   Ranking ranking;
-  ranking.hits = {Hit(9, -6.0), Hit(4, 0.5), Hit(2, -5.0)};
+  ranking.hits = {Hit(9, -6.0), Hit(2, -5.0), Hit(4, 0.5)};
   const GateResult result = ApplyGate(ranking, {});
   EXPECT_EQ(result.decision, RecallDecision::kInjected);
   EXPECT_EQ(result.injected, (Turns{2, 9}));  // in the order of time
-  EXPECT_EQ(result.verdicts[1].why, RecallWhy::kChance);
+  EXPECT_EQ(result.verdicts[2].why, RecallWhy::kChance);
   EXPECT_EQ(result.tokens, 200U);
 }
 
@@ -107,6 +107,22 @@ TEST(GateTest, FarBelowTheBestIsLeftOut) {
   EXPECT_EQ(ApplyGate(ranking, {}).verdicts[1].why, RecallWhy::kFarBelowBest);
 }
 
+TEST(GateTest, WhatRanksAboveAMatchComesToo) {
+  Ranking ranking;
+  ranking.hits = {Hit(1, 3.0, 9.0), Hit(2, -20.0, 8.0), Hit(3, 3.0, 7.0)};
+  ranking.hits[0].info = 1.0;
+  GateResult result = ApplyGate(ranking, {});
+  EXPECT_EQ(result.injected, (Turns{1, 2}));
+  EXPECT_EQ(result.verdicts[0].why, RecallWhy::kRanksAbove);
+  EXPECT_EQ(result.verdicts[1].why, RecallWhy::kMatches);
+  EXPECT_EQ(result.verdicts[2].why, RecallWhy::kChance);
+  // Alone it stays out, and so it does where what would open the gate is too faint.
+  ranking.hits.resize(1);
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+  ranking.hits.push_back(Hit(2, -20.0, 0.1));
+  EXPECT_TRUE(ApplyGate(ranking, {}).injected.empty());
+}
+
 TEST(GateTest, TheNewestComesWithTheOld) {
   Ranking ranking;
   ranking.hits = {Hit(5, -20.0), Hit(7, 3.0)};
@@ -166,7 +182,7 @@ TEST(GateTest, EveryReasonHasAName) {
   for (int why = 0; why <= static_cast<int>(RecallWhy::kOverBudget); ++why) {
     names.insert(RecallWhyName(static_cast<RecallWhy>(why)));
   }
-  EXPECT_EQ(names.size(), 10U);
+  EXPECT_EQ(names.size(), 11U);
 }
 
 TEST(GateTest, EndToEnd) {
