@@ -205,14 +205,19 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
   return Ok();
 }
 
-Status BuildHttp(Server& server, const ServeConfig& config) {
+ServeSettings ServeSettingsOf(const ServeConfig& config) {
   ServeSettings settings;
   settings.host = config.host;
   settings.port = static_cast<uint16_t>(config.port);
-  settings.control_socket = server.store.paths.control_socket;
   settings.api_key = config.api_key;
   settings.model_alias = config.alias;
   settings.strict = config.strict;
+  return settings;
+}
+
+Status BuildHttp(Server& server, const ServeConfig& config) {
+  ServeSettings settings = ServeSettingsOf(config);
+  settings.control_socket = server.store.paths.control_socket;
   TENUTO_ASSIGN(server.http, HttpServer::Open(settings, *server.service, server.metrics));
   return Ok();
 }
@@ -227,16 +232,19 @@ TryAgain ForAWhile() {
   };
 }
 
-// The model comes first: a start that can't succeed makes no folder and waits for no lock. A store
-// that is there already is left as it is by a model that does not load, so the longer check is
-// spared then.
-Status CheckModelBeforeStore(const ServeConfig& config) {
+// The model comes first, then the port: a start that can't succeed makes no folder and waits for no
+// lock. A store that is there already is left as it is by a model that does not load and by a port
+// that is taken, so the longer checks are spared then, and what is wrong with it is said first.
+Status CheckBeforeStore(const ServeConfig& config) {
   TENUTO_TRY(CheckModelFiles(config));
-  return OpenDirForReading(config.store) ? Ok() : CheckModel(config);
+  const auto store = CheckStore(config.store);
+  if (!store || store->exists) return Ok();
+  TENUTO_TRY(CheckModel(config));
+  return HttpServer::CheckAddress(ServeSettingsOf(config));
 }
 
 Status Build(Server& server, const ServeConfig& config) {
-  TENUTO_TRY(CheckModelBeforeStore(config));
+  TENUTO_TRY(CheckBeforeStore(config));
   TENUTO_ASSIGN(server.store, OpenStoreForWriting(config.store, ForAWhile()));
   TENUTO_TRY(BuildEngine(server, config));
   TENUTO_TRY(BuildSessions(server, config));

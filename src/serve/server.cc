@@ -44,6 +44,10 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(ServeSettings settings, Ser
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(state)));
 }
 
+Status HttpServer::CheckAddress(const ServeSettings& settings) {
+  return HttpListener::CheckAddress(settings);
+}
+
 uint16_t HttpServer::port() const {
   return state_->listener->port();
 }

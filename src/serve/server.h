@@ -21,6 +21,9 @@ class HttpServer {
   // machine; kIo.
   static Result<std::unique_ptr<HttpServer>> Open(ServeSettings settings, Service& service,
                                                   Metrics& metrics);
+  // Open's errors of host and port, for who wants to know before there is a service; nothing
+  // listens afterwards.
+  static Status CheckAddress(const ServeSettings& settings);
   ~HttpServer();  // Stop()
 
   uint16_t port() const;

@@ -42,13 +42,20 @@ def refuse(*flags, model=MODEL, prefix=(), store):
     return said[0]
 
 
-def test_port_taken(tmp_path):
+def test_port_taken(tmp_path, new_server):
+    (tmp_path / "empty").mkdir()
+    holder = new_server(model=None)
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         s.listen()
         port = str(s.getsockname()[1])
-        said = refuse("--port", port, model=None, store=tmp_path / "s")
-    assert port in said and ("in use" in said or "taken" in said), said
+        for name in ("new", "empty"):
+            said = refuse("--port", port, model=None, store=tmp_path / name)
+            assert port in said and ("in use" in said or "taken" in said), said
+        # A store that is there is what is said first.
+        assert "another process" in refuse("--port", port, model=None, store=holder.store)
+    assert not (tmp_path / "new").exists()
+    assert list((tmp_path / "empty").iterdir()) == []
 
 
 def test_beyond_loopback_needs_a_key(tmp_path):

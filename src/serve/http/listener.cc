@@ -276,6 +276,13 @@ Result<std::unique_ptr<HttpListener>> HttpListener::Open(const ServeSettings& se
   return std::unique_ptr<HttpListener>(new HttpListener(std::move(state)));
 }
 
+Status HttpListener::CheckAddress(ServeSettings settings) {
+  settings.control_socket.clear();
+  State state;
+  state.loops.push_back(std::make_shared<Loop>());
+  return state.ListenAll(settings);
+}
+
 uint16_t HttpListener::port() const {
   return state_->port;
 }

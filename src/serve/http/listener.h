@@ -39,6 +39,8 @@ class HttpListener {
   // See HttpServer::Open for errors.
   static Result<std::unique_ptr<HttpListener>> Open(const ServeSettings& settings,
                                                     HttpHandlers handlers);
+  // Whether Open would get its host and port now; the control socket is left alone.
+  static Status CheckAddress(ServeSettings settings);
   ~HttpListener();
 
   uint16_t port() const;
