@@ -39,7 +39,7 @@ ROWS = {
     "200,000 brackets": (CHAT, NESTED, None),
     "200,000 brackets in a field": (CHAT, b'{"messages": ' + NESTED, "messages"),
     "bad utf-8": (CHAT, BAD_UTF8, "messages[0].content"),
-    "half a surrogate": (CHAT, LONE_SURROGATE, None),
+    "half a surrogate": (CHAT, LONE_SURROGATE, "messages[0].content"),
     "a field twice": (CHAT, TWICE, "max_tokens"),
     "bytes behind": (CHAT, json.dumps(chat()).encode() + b"x", None),
     "1e999": (

@@ -74,7 +74,7 @@ class StrictHandler {
     for (const Level& level : std::span(open_).first(std::min(levels, open_.size()))) {
       if (level.is_array) {
         path += "[" + std::to_string(level.index) + "]";
-      } else {
+      } else if (!level.name.empty()) {
         path += (path.empty() ? "" : ".") + level.name.substr(0, kShownBytesMax);
       }
     }
@@ -156,12 +156,17 @@ class StrictHandler {
   struct Level {
     bool is_array = false;
     size_t index = 0;                       // of the value at hand, in an array
-    std::string name;                       // of the value at hand, in an object
+    std::string name;                       // of the value at hand, in an object; "" between them
     std::unordered_set<std::string> names;  // seen so far
   };
 
   bool EndValue() {
-    if (!open_.empty() && open_.back().is_array) ++open_.back().index;
+    if (open_.empty()) return true;
+    if (open_.back().is_array) {
+      ++open_.back().index;
+    } else {
+      open_.back().name.clear();  // else it would be taken for the place of a bad name after it
+    }
     return true;
   }
   bool Stop(json::error_code& ec, std::string why) {
@@ -197,6 +202,29 @@ size_t FirstBadUtf8(std::string_view text) {
   return at;
 }
 
+// Whether text.substr(at) begins with the escape of a surrogate's first half.
+bool IsHighSurrogateAt(std::string_view text, size_t at) {
+  const auto one_of = [](char c, std::string_view set) { return set.find(c) != set.npos; };
+  constexpr std::string_view kHex = "0123456789abcdefABCDEF";
+  if (!text.substr(at).starts_with("\\u") || !one_of(text[at + 2], "dD") ||
+      !one_of(text[at + 3], "89abAB") || !one_of(text[at + 4], kHex) || !one_of(text[at + 5], kHex))
+    return false;
+  // A backslash that is itself escaped begins nothing.
+  size_t begin = at;
+  while (begin > 0 && text[begin - 1] == '\\')
+    --begin;
+  return (at - begin) % 2 == 0;
+}
+
+// The library calls it a syntax error when the half before `used`, or before a backslash there, is
+// not followed by the other.
+bool EndsInHalfSurrogate(std::string_view text, size_t used) {
+  constexpr size_t kEscapeBytes = 6;
+  if (used >= kEscapeBytes && IsHighSurrogateAt(text, used - kEscapeBytes)) return true;
+  return used > kEscapeBytes && text[used - 1] == '\\' &&
+         IsHighSurrogateAt(text, used - 1 - kEscapeBytes);
+}
+
 // What stopped the parser after `used` bytes.
 Error ErrorOf(const StrictHandler& handler, const json::error_code& ec, std::string_view text,
               size_t used) {
@@ -210,6 +238,9 @@ Error ErrorOf(const StrictHandler& handler, const json::error_code& ec, std::str
   if (ec == json::error::illegal_leading_surrogate ||
       ec == json::error::illegal_trailing_surrogate || ec == json::error::expected_utf16_escape) {
     return invalid(WhatIsWrong(ec), used).At(handler.Path());
+  }
+  if (ec == json::error::syntax && EndsInHalfSurrogate(text, used)) {
+    return invalid("a surrogate lacks its other half", used).At(handler.Path());
   }
   // The library calls it a syntax error, at one of the bytes of what is no character.
   constexpr size_t kCharacterBytesMax = 4;

@@ -20,8 +20,8 @@ struct JsonLimits {
 JsonLimits RequestJsonLimits();
 
 // kInvalid with what is wrong and at which byte; at the field, where one is at fault: a repeated
-// name, a number that is too large, bytes that are no UTF-8, the second half of a surrogate; what
-// is nested too deeply at its outermost field.
+// name, a number that is too large, bytes that are no UTF-8, half of a surrogate pair; what is
+// nested too deeply at its outermost field. What is wrong in a name is at the object that has it.
 Result<boost::json::value> ParseJson(std::string_view text, const JsonLimits& limits);
 
 // As ParseJson with the limits of a request, and the outermost value must be an object.

@@ -70,6 +70,35 @@ TEST(JsonParse, SaysWhereItIsNotUtf8) {
   EXPECT_EQ(ParseJson(R"({"a":["\udc00x"]})", RequestJsonLimits()).error().field(), "a[0]");
 }
 
+TEST(JsonParse, SaysWhereASurrogateLacksItsOtherHalf) {
+  for (const std::string half : {R"(\ud800)", R"(\uDBFF)", R"(\\\ud9aB)"}) {
+    for (const std::string before :
+         {"", "a", "long enough to be given in parts", R"(\ud83d\ude00)"}) {
+      for (const std::string after : {"", "x", "\u20ac", R"(\n)", R"(\u0041)", R"(\ud800)", "\n"}) {
+        const std::string text = R"({"a":[1,{"b":")" + before + half + after + R"("}]})";
+        const auto value = ParseJson(text, RequestJsonLimits());
+        ASSERT_FALSE(value.ok());
+        EXPECT_EQ(value.error().field(), "a[1].b") << text;
+        EXPECT_NE(value.error().message().find("surrogate"), std::string::npos)
+            << text << ": " << value.error().message();
+      }
+    }
+  }
+  // Text that only looks like one, and a string that does not end, are other errors.
+  EXPECT_EQ(Why("{\"a\":\"\\\\ud800\n\"}").find("surrogate"), std::string::npos);
+  EXPECT_EQ(Why(R"({"a":"\ud800)").find("surrogate"), std::string::npos);
+}
+
+// The value before it is not at fault.
+TEST(JsonParse, ABadNameIsAtTheObjectThatHasIt) {
+  const auto field = [](const std::string& text) {
+    return ParseJson(text, RequestJsonLimits()).error().field();
+  };
+  EXPECT_EQ(field("{\"a\":{\"b\":1,\"c\xff\":2}}"), "a");
+  EXPECT_EQ(field(R"({"a":{"b":1,"c\ud800":2}})"), "a");
+  EXPECT_EQ(field(R"({"b":[1],"c\udc00":2})"), "");
+}
+
 TEST(JsonParse, WhatIsTooDeepIsAtItsOutermostField) {
   const auto field = [](const std::string& text) {
     return ParseJson(text, RequestJsonLimits()).error().field();
