@@ -442,8 +442,9 @@ def test_what_cannot_be_is_refused_by_name(told):
         answer = server.post("/v1/chat/completions", body)
         assert answer.status == 400 and answer.json["error"]["param"] == "recall", answer
     for path, prompt in (("/v1/completions", "x"), ("/completion", "x")):
-        answer = server.post(path, {"prompt": prompt, "recall": "force"})
-        assert answer.status == 400 and answer.json["error"]["param"] == "recall", answer
+        for session in ({}, {"session_id": "s"}):
+            answer = server.post(path, {"prompt": prompt, "recall": "force", **session})
+            assert answer.status == 400 and answer.json["error"]["param"] == "recall", answer
         assert server.post(path, {"prompt": prompt, "recall": "off", "max_tokens": 1}).status == 200
     assert server.session("s")["turns"] == FILLERS + 1
     assert found(server, QUESTION)[0] == fact

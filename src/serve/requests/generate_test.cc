@@ -264,6 +264,10 @@ TEST(ChatRequest, Recall) {
   const std::string prompt = R"({"prompt":"hi","session_id":"x","recall":"off"})";
   EXPECT_EQ(ParseCompletionsRequest(prompt, {}, Context())->turn.recall, RecallMode::kOff);
   EXPECT_EQ(ParseLlamaRequest(prompt, {}, Context())->turn.recall, RecallMode::kOff);
+  // A raw prompt is taken as it is.
+  const std::string insists = R"({"prompt":"hi","session_id":"x","recall":"force"})";
+  EXPECT_EQ(FieldOf(ParseCompletionsRequest(insists, {}, Context()), insists), "recall");
+  EXPECT_EQ(FieldOf(ParseLlamaRequest(insists, {}, Context()), insists), "recall");
 }
 
 TEST(ChatRequest, StreamOptions) {

@@ -22,8 +22,9 @@ struct SamplingRules {
 Status ReadSampling(const boost::json::object& object, const SamplingRules& rules,
                     const RequestContext& context, TurnRequest& turn);
 
-// `recall` into `turn`. REQUIRES: its session was read.
-Status ReadRecall(const boost::json::object& object, TurnRequest& turn);
+// `recall` into `turn`; `chat`: whether there are messages to recall for. REQUIRES: its session was
+// read.
+Status ReadRecall(const boost::json::object& object, bool chat, TurnRequest& turn);
 
 // The resolved settings of a turn, for the log and for /completion's generation_settings.
 std::string SamplingJson(const TurnRequest& turn);

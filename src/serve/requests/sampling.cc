@@ -157,7 +157,7 @@ Status ReadSampling(const json::object& object, const SamplingRules& rules,
   return Ok();
 }
 
-Status ReadRecall(const json::object& object, TurnRequest& turn) {
+Status ReadRecall(const json::object& object, bool chat, TurnRequest& turn) {
   TENUTO_ASSIGN(const auto mode, ReadString(object, "recall"));
   if (!mode) return Ok();
   if (*mode == "auto") {
@@ -166,6 +166,8 @@ Status ReadRecall(const json::object& object, TurnRequest& turn) {
     turn.recall = RecallMode::kOff;
   } else if (*mode == "force") {
     turn.recall = RecallMode::kForced;
+    if (!chat)
+      return InvalidAt("recall", "as \"force\" needs messages: a raw prompt is taken as it is");
     if (!turn.session)
       return InvalidAt("recall", "as \"force\" needs a session_id: else there is no history");
   } else {
