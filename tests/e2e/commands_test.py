@@ -110,10 +110,12 @@ def test_verify_finds_a_flipped_byte(talked):
     path, offset, size = pieces_of(talked, "ada::trip")[0]
     data = bytearray(path.read_bytes())
     data[offset + size * 2 // 3] ^= 0x40
+    sound = verify(talked)
+    assert sound.returncode == 0 and sound.stdout.endswith("\nOK\n"), sound
     path.write_bytes(data)
     checked = verify(talked)
-    assert checked.returncode != 0, checked
-    assert "corrupt" in (checked.stdout + checked.stderr).lower(), checked
+    assert checked.returncode == 1 and checked.stdout.endswith("\nNOT EQUAL\n"), checked
+    assert "corrupt" in checked.stdout, checked
 
 
 def test_sessions_without_a_store(tmp_path):
