@@ -66,6 +66,7 @@ def expect_recompute(server, expected, codes):
     assert reason_codes(answer) & codes, answer
     details = [r["detail"] for r in answer["tenuto"]["kv"]["reasons"] if r["code"] in codes]
     assert any(details), answer
+    assert str(server.store.parent) not in str(details)  # clients learn no folders of this machine
     assert content(answer) == expected
 
 
@@ -164,3 +165,30 @@ def test_model_file_touched_only(stopped, expected, tmp_path):
     answer = stopped.chat("victim", SECOND, TOKENS)
     assert answer["tenuto"]["kv"]["restored"] > 0, answer
     assert content(answer) == expected
+
+
+def test_a_log_damaged_while_it_is_served(new_server):
+    """Each answer is an error that names the file without its folders; the log has the whole."""
+    server = new_server(model=None)
+    server.chat("s", FIRST, 4)
+    server.wait_stored("s")
+    server.kill9()
+    server.start()  # has copied its pages from the WAL
+    log = server.store / "log.db"
+    data = bytearray(log.read_bytes())
+    log.write_bytes(data[:4096] + bytes(byte ^ 0x55 for byte in data[4096:]))
+    turn = {"session_id": "s", "messages": [{"role": "user", "content": "x"}], "max_tokens": 1}
+    for answer in (
+        server.get("/v1/sessions"),
+        server.get("/v1/sessions/s"),
+        server.get("/v1/sessions/s/turns"),
+        server.post("/v1/chat/completions", turn),
+        server.post("/v1/chat/completions", {**turn, "session_id": "new"}),
+        server.request("DELETE", "/v1/sessions/s"),
+    ):
+        assert answer.status == 500, answer
+        message = answer.json["error"]["message"]
+        assert "log.db" in message and str(log.parent) not in message, message
+        assert "restore the log from a backup" in message, message
+    assert f"token log {log}: " in server.log
+    assert server.get("/metrics").status == 200
