@@ -46,6 +46,23 @@ TEST_F(DamagedModelTest, AFailedCheckOfTheLibraryIsASentence) {
   EXPECT_TRUE(Open(Bytes(folder_.File("tiny.gguf"))).ok());  // the library is as before
 }
 
+// libllama would rotate them for ever.
+TEST_F(DamagedModelTest, HeadsWithoutRotatedNumbersAreRefusedWhereTheyAreRotated) {
+  std::string bytes = Bytes(WriteTinyModel(folder_, {.kind = TinyKind::kSlidingWindow}));
+  const std::string key = "gemma3.rope.dimension_count";
+  bytes[bytes.find(key) + key.size() + 4] = '\0';
+  const auto opened = Open(bytes);
+  ASSERT_FALSE(opened.ok());
+  EXPECT_EQ(opened.error().code(), Code::kInvalid);
+  const std::string path = folder_.File("damaged.gguf");
+  EXPECT_EQ(opened.error().message(), "can't use " + path + ": its setting " + key +
+                                          " is 0, with which no token would ever be computed");
+  EXPECT_EQ(CheckLlamaModel(path).error().message(), opened.error().message());
+  // Others have nothing to rotate.
+  EXPECT_TRUE(
+      Open(Bytes(WriteTinyModel(folder_, {.kind = TinyKind::kHybrid, .says_no_rope = true}))).ok());
+}
+
 TEST_F(DamagedModelTest, NoByteOfTheHeaderEndsTheProcess) {
   int refused = 0;
   for (const TinyKind kind : {TinyKind::kFullAttention, TinyKind::kSlidingWindow,

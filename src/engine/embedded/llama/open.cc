@@ -95,6 +95,19 @@ Result<LlamaModelHandle> Load(const std::string& path, const llama_model_params&
                "can't load " + path + ": " + capture.Reason("libllama gave no reason"));
 }
 
+// Rotating 0 numbers of a head never ends. Architectures that rotate none may say so.
+Status CheckRotated(const llama_model* model, const std::string& path) {
+  if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) return Ok();
+  const std::string prefix = MetaValue(model, "general.architecture") + ".rope.dimension_count";
+  for (const char* suffix : {"", "_swa"}) {
+    const std::string key = prefix + suffix;
+    if (MetaValue(model, key) != "0") continue;
+    return Error(Code::kInvalid, "can't use " + path + ": its setting " + key +
+                                     " is 0, with which no token would ever be computed");
+  }
+  return Ok();
+}
+
 }  // namespace
 
 Status CheckLlamaFiles(const std::string& model_path) {
@@ -110,8 +123,8 @@ Status CheckLlamaModel(const std::string& model_path) {
   params.n_gpu_layers = 0;
   params.vocab_only = true;
   const LlamaAssertionsThrow guard;
-  TENUTO_TRY(Load(model_path, params));
-  return Ok();
+  TENUTO_ASSIGN(const LlamaModelHandle model, Load(model_path, params));
+  return CheckRotated(model.get(), model_path);
 }
 
 // Builds the parts one after the other; each step is one method.
@@ -184,6 +197,7 @@ class LlamaOpener {
       return Error(Code::kInvalid, "can't use " + s.model_path +
                                        ": it is not a model that continues a text token by token");
     }
+    TENUTO_TRY(CheckRotated(model, s.model_path));
     parts_->sliding_window = llama_model_n_swa(model);
     parts_->recurrent = llama_model_is_recurrent(model) || llama_model_is_hybrid(model);
     const char* own = llama_model_chat_template(model, nullptr);

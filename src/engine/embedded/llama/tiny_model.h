@@ -1,7 +1,7 @@
-// Writes GGUF models of a few kilobytes with random weights, of each class of memory that libllama
-// has: full attention, sliding window, recurrent, hybrid. They answer nonsense but
-// deterministically, in microseconds a token, so that what depends on the class and not on the
-// answer is tested in no time. Tests only.
+// GGUF models of a few kilobytes with random weights, of each class of memory that libllama has:
+// full attention, sliding window, recurrent, hybrid. They answer nonsense but the same each time,
+// in microseconds a token, so that what depends on the class alone is tested in no time. Tests
+// only.
 #pragma once
 
 #include <ggml.h>
@@ -25,12 +25,12 @@ struct TinyModelOptions {
   uint64_t seed = 1;
   std::string architecture = {};  // "": the one that fits `kind`
   std::string chat_template = {};
-  uint32_t head_size = 32;  // of the attention kinds
-  uint32_t rope_base = 0;   // 0: no such key
+  uint32_t head_size = 32;    // of the attention kinds
+  uint32_t rope_base = 0;     // 0: no such key
+  bool says_no_rope = false;  // the hybrid kind: rope.dimension_count 0, which is so
 };
 
-inline constexpr uint32_t kTinyEmbedding = 64;
-inline constexpr uint32_t kTinyWindow = 32;  // of the sliding-window kind
+inline constexpr uint32_t kTinyEmbedding = 64, kTinyWindow = 32;  // of the sliding-window kind
 
 class TinyModelWriter {
  public:
@@ -128,8 +128,7 @@ class TinyModelWriter {
     }
   }
 
-  // Two heads of queries, one of keys and values.
-  void Attention(const std::string& layer, uint32_t head) {
+  void Attention(const std::string& layer, uint32_t head) {  // 2 heads of queries, 1 of keys
     Tensor(layer + "attn_q.weight", kTinyEmbedding, 2 * head);
     Tensor(layer + "attn_k.weight", kTinyEmbedding, head);
     Tensor(layer + "attn_v.weight", kTinyEmbedding, head);
@@ -183,6 +182,7 @@ class TinyModelWriter {
     Set("block_count", 2);
     Set("feed_forward_length", 128);
     Set("attention.head_count", 2);
+    if (options_.says_no_rope) Set("rope.dimension_count", 0);
     gguf_set_arr_data(gguf_.get(), (fitting_ + ".attention.head_count_kv").c_str(), GGUF_TYPE_INT32,
                       heads_kv, 2);
     SetStateSpace();
