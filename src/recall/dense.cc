@@ -16,13 +16,10 @@ constexpr size_t kBytesPerPassage = 48;
 }  // namespace
 
 void DenseTerm::BringUp(const Postings& postings, std::span<const PassageInfo> passages) {
-  VarintReader reader(postings.bytes.substr(bytes_read_));
-  TermCounts counts;
-  for (uint64_t i = counts_.size(); i < postings.all; ++i) {
-    const uint64_t entry = reader.Next();
-    next_ += static_cast<uint32_t>(entry >> kFormBits);
-    if (!CountsOf(entry & kFormMask, reader, counts)) break;
-    Append(next_ - 1, counts, passages[next_ - 1]);
+  PostingReader reader(postings, bytes_read_, next_);
+  for (size_t i = counts_.size(); i < postings.all && reader.Next(); ++i) {
+    next_ = reader.passage() + 1;
+    Append(reader.passage(), reader.counts(), passages[reader.passage()]);
   }
   bytes_read_ = postings.bytes.size();
 }

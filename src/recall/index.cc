@@ -276,16 +276,12 @@ const Postings* RecallIndex::Find(TermKey key) const {
 // Whether some passage of [first, end) is in it. Reads no further than it must.
 bool RecallIndex::HasPassage(const Postings& postings, uint32_t first, uint32_t end) {
   if (postings.all == 0 || postings.last_passage < first) return false;
-  VarintReader reader(postings.bytes);
-  uint32_t next = 0;
-  TermCounts counts;
-  for (uint32_t i = 0; i < postings.all; ++i) {
-    const uint64_t entry = reader.Next();
-    next += static_cast<uint32_t>(entry >> kFormBits);
-    if (next > first) return next <= end;
-    if (!CountsOf(entry & kFormMask, reader, counts)) return false;
-  }
-  return false;
+  bool found = false;
+  ForEachPostingUntil(postings, [&](uint32_t passage, TermCounts) {
+    found = passage >= first && passage < end;
+    return passage < first;
+  });
+  return found;
 }
 
 Language RecallIndex::MainLanguage() const {

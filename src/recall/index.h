@@ -24,7 +24,7 @@
 
 namespace tenuto {
 
-inline constexpr uint16_t kRecallIndexVersion = 2;
+inline constexpr uint16_t kRecallIndexVersion = 3;
 
 // A turn as the index takes it in. `turn` is a number that the session gives, ascending in the
 // order of adding; branches of one session share an index and differ in which turns are asked for.
@@ -94,6 +94,9 @@ class RecallIndex {
   std::vector<std::byte> Encode() const;
   // kCorrupt: any damage; kInvalid: written by another version. Both mean: rebuild from the log.
   static Result<RecallIndex> Decode(std::span<const std::byte> bytes);
+  // Likewise, of bytes that it keeps and does not copy. `bytes` lie in `owner`.
+  static Result<RecallIndex> Decode(std::shared_ptr<const std::byte[]> owner,
+                                    std::span<const std::byte> bytes);
 
   // TurnInfo::user_digest of a text of the user.
   static uint32_t DigestOf(const Analysed& user);
@@ -123,7 +126,7 @@ class RecallIndex {
   std::vector<TurnInfo> turns_;
   std::vector<PassageInfo> passages_;
   // A term is in one of the two: as it was read, or written to since.
-  std::shared_ptr<const std::string> loaded_bytes_;
+  std::shared_ptr<const std::byte[]> loaded_bytes_;
   std::vector<LoadedTerm> loaded_;  // keys ascend
   std::unordered_map<TermKey, Grown> grown_;
   size_t terms_ = 0;

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 #include <memory>
 #include <utility>
 
@@ -24,6 +23,11 @@ constexpr uint8_t kStoredFlags = 31;
 constexpr size_t kTurnBytesMin = 7;
 constexpr size_t kPassageBytesMin = 2;
 constexpr size_t kTermBytesMin = 2;
+
+// Beside a term's key.
+enum class TermSize : uint8_t { kOne, kFew, kMany };
+constexpr uint64_t kTermSizes = 4;
+constexpr uint32_t kManyEntries = 32;  // from here on counts are stored, and entries not looked at
 
 Error Damaged(std::string_view what) {
   return {Code::kCorrupt, "recall index: " + std::string(what)};
@@ -109,8 +113,17 @@ class IndexWriter {
   }
 
   void Term(TermKey key, const Postings& postings) {
-    PutVarint(body_, (key - key_before_) * 2 + (postings.all > 1 ? 1 : 0));
-    if (postings.all > 1) PutVarint(body_, postings.all);
+    const TermSize size = postings.all >= kManyEntries ? TermSize::kMany
+                          : postings.all > 1           ? TermSize::kFew
+                                                       : TermSize::kOne;
+    PutVarint(body_, (key - key_before_) * kTermSizes + static_cast<uint64_t>(size));
+    if (size != TermSize::kOne) PutVarint(body_, postings.all);
+    if (size == TermSize::kMany) {
+      PutVarint(body_, postings.all - postings.df);
+      PutVarint(body_, postings.df - postings.df_user);
+      PutVarint(body_, postings.last_passage);
+      PutVarint(body_, postings.bytes.size());
+    }
     body_ += postings.bytes;
     key_before_ = key;
   }
@@ -137,8 +150,8 @@ std::vector<std::byte> RecallIndex::Encode() const {
 // Reads a body whose checksum fits; still trusts no number.
 class IndexReader {
  public:
-  explicit IndexReader(std::shared_ptr<const std::string> body) : reader_(*body) {
-    index_.loaded_bytes_ = std::move(body);
+  IndexReader(std::shared_ptr<const std::byte[]> owner, std::string_view body) : reader_(body) {
+    index_.loaded_bytes_ = std::move(owner);
   }
 
   Result<RecallIndex> Read() {
@@ -228,13 +241,27 @@ class IndexReader {
     index_.loaded_.reserve(Likely(count, kTermBytesMin));
     TermKey key = 0;
     for (uint64_t i = 0; i < count && !reader_.bad(); ++i) {
-      const uint64_t packed = reader_.NextUpTo(2 * kTermKeyMask + 1);
-      key += packed >> 1;
-      if (key > kTermKeyMask || (i > 0 && packed >> 1 == 0)) return false;
-      const uint64_t entries = (packed & 1) != 0 ? reader_.NextUpTo(kU32Max) : 1;
-      if (entries == 0 || ((packed & 1) != 0 && entries == 1)) return false;
+      const uint64_t packed = reader_.NextUpTo(kTermSizes * kTermKeyMask + kTermSizes - 1);
+      const uint64_t delta = packed / kTermSizes;
+      key += delta;
+      if (key > kTermKeyMask || (i > 0 && delta == 0)) return false;
       index_.loaded_.push_back({key, {}});
-      if (!Entries(entries, index_.loaded_.back().postings)) return false;
+      Postings& postings = index_.loaded_.back().postings;
+      switch (packed % kTermSizes) {
+        case static_cast<uint64_t>(TermSize::kOne):
+          if (!Entries(1, postings)) return false;
+          break;
+        case static_cast<uint64_t>(TermSize::kFew): {
+          const uint64_t entries = reader_.NextUpTo(kManyEntries - 1);
+          if (entries < 2 || !Entries(entries, postings)) return false;
+          break;
+        }
+        case static_cast<uint64_t>(TermSize::kMany):
+          if (!ManyEntries(postings)) return false;
+          break;
+        default:
+          return false;
+      }
     }
     index_.terms_ = index_.loaded_.size();
     return !reader_.bad();
@@ -263,11 +290,36 @@ class IndexReader {
     return !reader_.bad();
   }
 
+  // What is known of them is stored; whoever reads them keeps to it (PostingReader).
+  bool ManyEntries(Postings& postings) {
+    const uint64_t passages = index_.passages_.size();
+    const uint64_t entries = reader_.NextUpTo(passages);
+    if (entries < kManyEntries) return false;
+    const uint64_t tool_only = reader_.NextUpTo(entries);
+    const uint64_t answer_only = reader_.NextUpTo(entries - tool_only);
+    const uint64_t last = reader_.NextUpTo(passages - 1);
+    const uint64_t bytes = reader_.Next();
+    if (last + 1 < entries || bytes < entries) return false;
+    postings.bytes = reader_.Bytes(bytes);
+    postings.all = static_cast<uint32_t>(entries);
+    postings.df = static_cast<uint32_t>(entries - tool_only);
+    postings.df_user = static_cast<uint32_t>(entries - tool_only - answer_only);
+    postings.last_passage = static_cast<uint32_t>(last);
+    return !reader_.bad();
+  }
+
   VarintReader reader_;
   RecallIndex index_;
 };
 
 Result<RecallIndex> RecallIndex::Decode(std::span<const std::byte> bytes) {
+  const auto copy = std::make_shared<std::byte[]>(bytes.size());
+  std::copy(bytes.begin(), bytes.end(), copy.get());
+  return Decode(copy, {copy.get(), bytes.size()});
+}
+
+Result<RecallIndex> RecallIndex::Decode(std::shared_ptr<const std::byte[]> owner,
+                                        std::span<const std::byte> bytes) {
   if (bytes.size() < kHeaderBytes + kDigestBytes) return Damaged("cut short");
   if (!StartsWith(bytes, kMagic)) return Damaged("not an index");
   const auto version = GetLe<uint16_t>(bytes, 8);
@@ -285,9 +337,8 @@ Result<RecallIndex> RecallIndex::Decode(std::span<const std::byte> bytes) {
     return Damaged("checksum");
   }
   if (!AllZero(bytes.subspan(10, 2)) || !AllZero(bytes.subspan(24, 8))) return Damaged("reserved");
-  auto text = std::make_shared<std::string>(body, '\0');
-  if (body > 0) std::memcpy(text->data(), bytes.data() + kHeaderBytes, body);
-  return IndexReader(std::move(text)).Read();
+  const auto* text = reinterpret_cast<const char*>(bytes.data() + kHeaderBytes);
+  return IndexReader(std::move(owner), {text, body}).Read();
 }
 
 }  // namespace tenuto

@@ -1,5 +1,5 @@
-// How an index keeps the passages of a term, and how they are read. Pure; bytes are trusted, for
-// they were made or checked by the index that owns them. docs/formats/recall_index.md has them.
+// How an index keeps the passages of a term, and how they are read. Pure.
+// docs/formats/recall_index.md has the bytes.
 #pragma once
 
 #include <array>
@@ -76,17 +76,40 @@ inline bool CountsOf(uint64_t form, VarintReader& reader, TermCounts& counts) {
   return counts.sentences != 0;
 }
 
+// Reads entries one after the other. Stops at the first that is no entry or lies behind the last
+// passage of the term, for those of common terms are not looked at when an index is read.
+class PostingReader {
+ public:
+  // `bytes_read`, `next`: where one before it stopped.
+  explicit PostingReader(const Postings& postings, size_t bytes_read = 0, uint32_t next = 0)
+      : reader_(postings.bytes.substr(bytes_read)), end_(uint64_t{postings.last_passage} + 1) {
+    next_ = next;
+  }
+
+  // False: there is no other.
+  bool Next() {
+    const uint64_t entry = reader_.Next();
+    const uint64_t delta = entry >> kFormBits;
+    if (delta == 0 || delta > end_ - next_) return false;
+    next_ += delta;
+    return CountsOf(entry & kFormMask, reader_, counts_);
+  }
+  uint32_t passage() const { return static_cast<uint32_t>(next_ - 1); }
+  TermCounts counts() const { return counts_; }
+
+ private:
+  VarintReader reader_;
+  uint64_t end_;
+  uint64_t next_ = 0;  // one past the passage before
+  TermCounts counts_;
+};
+
 // Calls fn(passage, counts) in the order of passages, until it returns false.
 template <typename Fn>
 void ForEachPostingUntil(const Postings& postings, Fn fn) {
-  VarintReader reader(postings.bytes);
-  uint32_t next = 0;  // one past the passage before
-  TermCounts counts;
-  for (uint32_t i = 0; i < postings.all; ++i) {
-    const uint64_t entry = reader.Next();
-    next += static_cast<uint32_t>(entry >> kFormBits);
-    if (!CountsOf(entry & kFormMask, reader, counts)) return;
-    if (!fn(next - 1, counts)) return;
+  PostingReader reader(postings);
+  for (uint32_t i = 0; i < postings.all && reader.Next(); ++i) {
+    if (!fn(reader.passage(), reader.counts())) return;
   }
 }
 

@@ -275,11 +275,13 @@ Status IndexCache::ReadInto(IndexedSession& entry, const Digest256& owner) {
   TENUTO_ASSIGN(const size_t head_bytes, file->ReadAt(0, head));
   TENUTO_ASSIGN(const IndexFileHeader header,
                 DecodeIndexFileHeader(std::span(head).first(head_bytes), file_bytes));
-  std::vector<std::byte> bytes(header.FileBytes() - kIndexFileHeaderBytes);
-  TENUTO_ASSIGN(const size_t rest_bytes, file->ReadAt(kIndexFileHeaderBytes, bytes));
-  if (rest_bytes != bytes.size()) return Damaged("cut short");
+  const size_t size = header.FileBytes() - kIndexFileHeaderBytes;
+  const auto bytes = std::make_shared_for_overwrite<std::byte[]>(size);
+  TENUTO_ASSIGN(const size_t rest_bytes,
+                file->ReadAt(kIndexFileHeaderBytes, std::span(bytes.get(), size)));
+  if (rest_bytes != size) return Damaged("cut short");
 
-  const std::span<const std::byte> rest(bytes);
+  const std::span<const std::byte> rest(bytes.get(), size);
   const auto last_turn = rest.first(header.last_turn_bytes);
   const auto index_bytes = rest.subspan(header.last_turn_bytes, header.index_bytes);
   const auto seal = rest.last(kIndexFileSealBytes);
@@ -288,7 +290,7 @@ Status IndexCache::ReadInto(IndexedSession& entry, const Digest256& owner) {
   if (header.session_id != entry.session_id || header.owner != owner) {
     return Error(Code::kConflict, "index file: of another session or owner");
   }
-  TENUTO_ASSIGN(RecallIndex index, RecallIndex::Decode(index_bytes));
+  TENUTO_ASSIGN(RecallIndex index, RecallIndex::Decode(bytes, index_bytes));
   entry.index = std::move(index);
   entry.last_turn.value.assign(last_turn.size(), '\0');
   std::transform(last_turn.begin(), last_turn.end(), entry.last_turn.value.begin(),

@@ -1,5 +1,5 @@
 // Any bytes as a stored recall index, with and without the digest put right: refused, or an index
-// that can be asked and is the same once written and read again.
+// that can be asked, is the same once written and read again, and can be added to.
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
@@ -14,7 +14,7 @@ namespace tenuto {
 namespace {
 
 void Try(std::span<const std::byte> bytes) {
-  const auto index = RecallIndex::Decode(bytes);
+  auto index = RecallIndex::Decode(bytes);
   if (!index.ok()) {
     TENUTO_CHECK(index.error().code() == Code::kCorrupt || index.error().code() == Code::kInvalid);
     return;
@@ -27,6 +27,11 @@ void Try(std::span<const std::byte> bytes) {
   RecallScorer scorer;
   const Ranking ranking = scorer.Rank(*index, query, {{{1, 1000}}, {}}, 5);
   TENUTO_CHECK(ranking.hits.size() <= 5);
+  const uint32_t last = index->turns().empty() ? 0 : index->turns().back().turn;
+  if (last == UINT32_MAX) return;
+  index->Add(analyser, {.turn = last + 1, .user = "My cat is called Pickles."});
+  index->Remove(index->turns().front().turn);
+  TENUTO_CHECK(RecallIndex::Decode(index->Encode()).ok());
 }
 
 }  // namespace
