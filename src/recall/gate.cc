@@ -27,13 +27,15 @@ class Gate {
     const Cues& cues = ranking_.cues;
     if (set_.force) return RecallWhy::kForced;
     if (cues.chat) return RecallWhy::kSmallTalk;
+    if (AsksForItsDay(hit)) return RecallWhy::kMatches;
     if (hit.units == 0) {
       if (!cues.question) return RecallWhy::kInheritedOnly;
       if (!cues.anaphoric) return RecallWhy::kSmallTalk;
     }
     double limit = set_.log_expected_max - set_.log_apart * hit.apart;
     if (cues.task) limit += set_.log_task;
-    if (hit.dated && hit.units > 1 && 2 * hit.units >= ranking_.own_units) {
+    const uint32_t with_day = hit.units + (hit.dated ? 0 : 1);
+    if ((hit.dated || hit.said_then) && with_day > 1 && 2 * with_day >= ranking_.own_units) {
       limit += set_.log_dated;
     } else if (hit.dated && cues.question) {
       limit += set_.log_day;
@@ -42,9 +44,11 @@ class Gate {
     if (hit.identifier) limit += set_.log_identifier;
     if (ranking_.asked_before) limit += set_.log_asked_before;
     if (cues.personal) limit += set_.log_personal;
+    if (HasTheOneWord(hit)) limit += set_.log_one_word;
     if (hit.inherited > 0) limit += set_.log_inherited;
     if (hit.log_expected > limit) return RecallWhy::kChance;
-    if (hit.info < ranking_.window_info) return RecallWhy::kInWindow;
+    const double window = hit.inherited > 0 ? ranking_.window_info : ranking_.window_own_info;
+    if (hit.info < window) return RecallWhy::kInWindow;
     if (hit.score < set_.share_of_best * ranking_.hits.front().score) {
       return RecallWhy::kFarBelowBest;
     }
@@ -65,6 +69,18 @@ class Gate {
 
   static bool Admits(RecallWhy why) {
     return why == RecallWhy::kMatches || why == RecallWhy::kRanksAbove || why == RecallWhy::kForced;
+  }
+
+  // "Who is my dentist?", "What is my wife called?": there is no second word that could be shared.
+  bool HasTheOneWord(const RecallHit& hit) const {
+    const Cues& cues = ranking_.cues;
+    return cues.question && (cues.personal || cues.asks_assistant) && hit.units == 1 &&
+           ranking_.own_known <= 1 && ranking_.own_units <= 2;
+  }
+
+  // "What happened yesterday?": the day is all that is asked by, beside one word at most.
+  bool AsksForItsDay(const RecallHit& hit) const {
+    return ranking_.cues.question && hit.said_then && hit.units == 0 && ranking_.own_units <= 2;
   }
 
   bool Has(uint32_t turn) const {

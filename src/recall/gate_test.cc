@@ -62,6 +62,12 @@ TEST(GateTest, TheWindowCompetes) {
   Ranking ranking;
   ranking.hits = {Hit(1, -20.0)};
   ranking.window_info = 10.5;
+  ranking.window_own_info = 9.5;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kMatches);
+  ranking.hits[0].inherited = 1;  // then words of the last turn count on both sides
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kInWindow);
+  ranking.hits[0].inherited = 0;
+  ranking.window_own_info = 10.5;
   EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kInWindow);
 }
 
@@ -183,6 +189,61 @@ TEST(GateTest, EveryReasonHasAName) {
     names.insert(RecallWhyName(static_cast<RecallWhy>(why)));
   }
   EXPECT_EQ(names.size(), 11U);
+}
+
+TEST(GateTest, OneWordIsEnoughForAQuestionThatHasNoOther) {
+  TestArchive archive;
+  archive.Fill(60);
+  const uint32_t dentist = archive.Say("My dentist is Dr. Krause.");
+  archive.Fill(1);
+  const uint32_t wife = archive.Say("My wife's name is Ulrike.");
+  archive.Fill(1);
+  archive.Say("Which fish?", "Penguins live near Galapagos and eat herring.");
+  archive.Fill(60);
+  const auto injected = [&](const char* text) {
+    return ApplyGate(archive.Rank(text), {}).injected;
+  };
+  EXPECT_EQ(injected("Who is my dentist?"), Turns{dentist});
+  EXPECT_EQ(injected("What's my wife called?"), Turns{wife});
+  EXPECT_EQ(injected("What did you say about Galapagos?").size(), 1U);
+  EXPECT_TRUE(injected("Is a dentist worth it?").empty());
+  EXPECT_TRUE(injected("My dentist plays the trombone in a quartet.").empty());
+}
+
+TEST(GateTest, ADayIsEnoughForAQuestionAboutIt) {
+  TestArchive archive;
+  archive.day = -20;
+  archive.Fill(100);
+  archive.day = 0;
+  const uint32_t sold = archive.Say("I sold the canoe.");
+  archive.day = 1;
+  const uint32_t bought = archive.Say("I purchased a telescope.");
+  archive.Fill(1);
+  archive.window_from = bought + 1;
+  const auto injected = [&](const char* text) {
+    const Moment now = {1715342400 + 2 * 86400 + 12000, 0};
+    return ApplyGate(archive.Rank({text, now, {}, {}}), {}).injected;
+  };
+  EXPECT_EQ(injected("What happened yesterday?"), Turns{bought});
+  EXPECT_EQ(injected("What did I purchase yesterday?"), Turns{bought});
+  const Turns two_days_ago = injected("What did I sell two days ago?");
+  ASSERT_FALSE(two_days_ago.empty());
+  EXPECT_EQ(two_days_ago.front(), sold);
+  EXPECT_TRUE(injected("What happened three days ago?").empty());
+  EXPECT_TRUE(injected("Write a poem about three trains that left yesterday at noon.").empty());
+}
+
+TEST(GateTest, ThaiWordsAreWords) {
+  TestArchive archive;
+  archive.Fill(60);
+  const uint32_t cat = archive.Say(
+      "\u0e41\u0e21\u0e27\u0e02\u0e2d\u0e07\u0e19\u0e49\u0e2d\u0e07\u0e2a\u0e32\u0e27"
+      "\u0e0a\u0e37\u0e48\u0e2d\u0e21\u0e30\u0e25\u0e34");  // my little sister's cat is called Mali
+  archive.Fill(60);
+  const char* question =  // what is my little sister's cat called
+      "\u0e41\u0e21\u0e27\u0e02\u0e2d\u0e07\u0e19\u0e49\u0e2d\u0e07\u0e2a\u0e32\u0e27"
+      "\u0e0a\u0e37\u0e48\u0e2d\u0e2d\u0e30\u0e44\u0e23";
+  EXPECT_EQ(ApplyGate(archive.Rank(question), {}).injected, Turns{cat});
 }
 
 TEST(GateTest, EndToEnd) {

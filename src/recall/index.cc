@@ -289,6 +289,10 @@ Language RecallIndex::MainLanguage() const {
   return *best == 0 ? Language::kUnknown : static_cast<Language>(best - languages_.begin());
 }
 
+bool RecallIndex::Speaks(Language language) const {
+  return language == Language::kUnknown || languages_[static_cast<size_t>(language)] > 0;
+}
+
 uint32_t RecallIndex::MedianUserTokens() const {
   uint64_t live = 0;
   for (const uint32_t count : lengths_)

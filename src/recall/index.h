@@ -54,7 +54,7 @@ struct TurnInfo {
   uint8_t flags = 0;
   bool Is(Flag flag) const { return (flags & flag) != 0; }
 };
-inline constexpr uint32_t kShortTokens = 16;
+inline constexpr uint32_t kShortTokens = 24;
 
 class RecallIndex {
  public:
@@ -85,6 +85,8 @@ class RecallIndex {
   size_t DenseBytes() const { return dense_.bytes(); }
   size_t terms() const { return terms_; }
   Language MainLanguage() const;
+  // Whether a turn of the user's was in it. Always true for kUnknown.
+  bool Speaks(Language language) const;
   // Passages and turns that count for statistics.
   uint32_t passages_live() const { return passages_live_; }
   uint32_t turns_live() const { return turns_live_; }

@@ -100,7 +100,8 @@ void Matcher::AddToRun(const QueryTerm& term, double info, uint32_t bit, Unit& u
   }
   const bool touches = unit.pair_count > 0 && term.position == unit.next_pair;
   unit.next_pair = term.position + length;
-  if (touches) {  // perhaps the rest of the same word
+  const bool word = term.sort == TermSort::kRunWord && term.info_after[0] >= kStrongInfo;
+  if (touches && !word) {  // perhaps the rest of the same word
     unit.pairs += std::min(info, term.info_after[length - 1]);
     return;
   }

@@ -312,7 +312,9 @@ const std::string_view kDenseWantsNumber =
     "\u0e02";
 
 const std::string_view kCorrects =
-    "no wait|wait, no|sorry, it's|sorry, it is|scratch that|i meant|i mean|mixed that up|mixed up|c"
+    "no wait|wait, no|wait, that|that's wrong|that is wrong|the old one|any more|anymore|used to "
+    "be|"
+    "sorry, it's|sorry, it is|scratch that|i meant|i mean|mixed that up|mixed up|c"
     "orrection|"
     "to correct|correct myself|no longer|i was wrong|was wrong|my mistake|not anymore|rather than|"
     "got that wrong|that was wrong|from now on|changed the|has changed|switched to|"

@@ -15,6 +15,7 @@ constexpr double kLastUserWeight = 0.5;
 constexpr double kLastAnswerWeight = 0.25;
 constexpr double kNameWeight = 1.2;
 constexpr double kPhraseWeight = 0.65;  // of each of two words that always stand together
+constexpr uint32_t kTogetherMin = 3;    // fewer meetings of two words are chance
 constexpr uint32_t kPhraseEntriesMax = 20000;
 constexpr size_t kAnswerTermsMax = 8;
 constexpr uint32_t kLeaningUnitsMax = 1;  // a message of more words of its own stands by itself
@@ -77,8 +78,11 @@ double BackgroundShare(const Term& term) {
 
 class Builder {
  public:
-  Builder(const RecallIndex& index, Query& query)
-      : query_(query), index_(index), passages_(std::max(1u, index.passages_live())) {}
+  Builder(Analyser& analyser, const RecallIndex& index, Query& query)
+      : analyser_(analyser),
+        query_(query),
+        index_(index),
+        passages_(std::max(1u, index.passages_live())) {}
 
   // German capitalises every noun, so that a capital tells no name.
   void SetLanguage(Language language) { cased_names_ = language != Language::kDe; }
@@ -87,24 +91,26 @@ class Builder {
   uint32_t Take(std::span<const Term> terms, double weight, bool inherited) {
     std::unordered_set<uint32_t> units;
     uint32_t pairs = 0;  // two of them make a word
+    uint32_t words = 0;  // of runs, the first of each not counted
     uint32_t last_unit = 0;
     for (const Term& term : terms) {
       const bool faint = term.sort == TermSort::kPair && OnlyHiragana(term.text);
-      if (!faint && !units.insert(term.unit).second && term.sort == TermSort::kPair) ++pairs;
+      if (!faint && !units.insert(term.unit).second) {
+        pairs += term.sort == TermSort::kPair ? 1 : 0;
+        words += term.sort == TermSort::kRunWord ? 1 : 0;
+      }
       last_unit = std::max(last_unit, term.unit);
-      if (!keys_.insert(term.key).second) continue;
-      const Postings* postings = index_.Find(term.key);
-      if (postings == nullptr) continue;
-      query_.terms.push_back(TermOf(term, *postings, weight, inherited));
+      if (keys_.contains(term.key)) continue;
+      TakeForms(term, weight, inherited);
     }
     unit_base_ += 1 + last_unit;
-    return static_cast<uint32_t>(units.size()) + pairs / 2;
+    return static_cast<uint32_t>(units.size()) + pairs / 2 + words;
   }
 
   uint32_t KnownUnits() const {
     std::unordered_set<uint32_t> units;
     for (const QueryTerm& term : query_.terms) {
-      if (term.postings->df < kCommonShare * passages_ + 3.0 && term.sort != TermSort::kStamp) {
+      if (term.passages < kCommonShare * passages_ + 3.0 && term.sort != TermSort::kStamp) {
         units.insert(term.unit);
       }
     }
@@ -125,7 +131,11 @@ class Builder {
   void JoinPhrases() {
     for (size_t i = 0; i + 1 < query_.terms.size(); ++i) {
       QueryTerm& first = query_.terms[i];
-      QueryTerm& second = query_.terms[i + 1];
+      size_t next = i + 1;
+      while (next + 1 < query_.terms.size() && query_.terms[next].form)
+        ++next;
+      QueryTerm& second = query_.terms[next];
+      if (first.form || second.form) continue;
       if (first.sort != TermSort::kWord || second.sort != TermSort::kWord) continue;
       if (second.position != first.position + 1 || second.inherited != first.inherited) continue;
       if (first.unit == second.unit || !Together(first, second)) continue;
@@ -147,9 +157,11 @@ class Builder {
       for (const QueryTerm& before : query_.terms) {
         const uint32_t apart = term.position - before.position;
         if (before.unit != term.unit || before.sort != term.sort) continue;
-        if (before.position < term.position && apart <= 2) {
-          term.info_after[apart - 1] = InfoAfter(before, term);
-        }
+        if (before.position >= term.position || apart > 2) continue;
+        // A dictionary's words are words, unless they were seen together often enough to be one.
+        const uint32_t fewer = std::min(before.postings->all, term.postings->all);
+        if (term.sort == TermSort::kRunWord && fewer < kTogetherMin) continue;
+        term.info_after[apart - 1] = InfoAfter(before, term);
       }
     }
   }
@@ -167,10 +179,51 @@ class Builder {
   }
 
  private:
-  QueryTerm TermOf(const Term& term, const Postings& postings, double weight,
-                   bool inherited) const {
+  struct Counts {  // as in Postings, of all forms of a word
+    uint32_t df = 0;
+    uint32_t df_user = 0;
+    uint32_t all = 0;
+  };
+
+  // The term, and what its word is called in turns of other languages, or of none that is clear.
+  std::vector<Term> FormsOf(const Term& term) {
+    std::vector<Term> forms = {term};
+    if (term.word.empty()) return forms;
+    for (size_t at = 0; at < kLanguages; ++at) {
+      const auto language = static_cast<Language>(at);
+      if (!index_.Speaks(language)) continue;
+      Term form = term;
+      form.text = analyser_.Stem(term.word, language);
+      const auto same = [&](const Term& other) { return other.text == form.text; };
+      if (std::any_of(forms.begin(), forms.end(), same)) continue;
+      form.key = KeyOf(form.sort, form.text);
+      forms.push_back(std::move(form));
+    }
+    return forms;
+  }
+
+  // Forms of a word are one word: what is said of how often it occurs is said of all together.
+  void TakeForms(const Term& term, double weight, bool inherited) {
+    Counts counts;
+    const size_t first = query_.terms.size();
+    for (const Term& form : FormsOf(term)) {
+      if (!keys_.insert(form.key).second) continue;
+      const Postings* postings = index_.Find(form.key);
+      if (postings == nullptr) continue;
+      counts.df += postings->df;
+      counts.df_user += postings->df_user;
+      counts.all += postings->all;
+      QueryTerm found = TermOf(form, weight, inherited);
+      found.postings = postings;
+      found.form = query_.terms.size() > first;
+      query_.terms.push_back(std::move(found));
+    }
+    for (size_t i = first; i < query_.terms.size(); ++i)
+      Count(term, counts, query_.terms[i]);
+  }
+
+  QueryTerm TermOf(const Term& term, double weight, bool inherited) const {
     QueryTerm found;
-    found.postings = &postings;
     found.key = term.key;
     found.text = term.text;
     found.sort = term.sort;
@@ -185,22 +238,26 @@ class Builder {
     found.named = term.named && !inherited;
     found.proper = found.named && cased_names_;
     found.weight = weight * SortWeight(term) * (found.named ? kNameWeight : 1.0);
-    const double df = std::max(1u, postings.df);
+    return found;
+  }
+
+  void Count(const Term& term, const Counts& counts, QueryTerm& found) const {
+    found.passages = counts.df;
+    const double df = std::max(1u, counts.df);
     found.idf = std::log1p(std::max(0.0, passages_ - df + 0.5) / (df + 0.5));
     const double background = kBackgroundTurns * BackgroundShare(term);
     const auto info = [&](double count) {
       return std::max(0.0, std::log((passages_ + kBackgroundTurns) / (count + background)));
     };
     const double share = term.sort == TermSort::kPair ? EndingShare(term.text) : 1.0;
-    found.info_user = share * info(std::max(1u, postings.df_user));
-    found.info_any = share * info(std::max(1u, postings.all));
-    return found;
+    found.info_user = share * info(std::max(1u, counts.df_user));
+    found.info_any = share * info(std::max(1u, counts.all));
   }
 
   static bool Together(const QueryTerm& one, const QueryTerm& other) {
     const uint32_t fewer = std::min(one.postings->all, other.postings->all);
     const uint32_t more = std::max(one.postings->all, other.postings->all);
-    if (fewer < 3 || more > kPhraseEntriesMax) return false;
+    if (fewer < kTogetherMin || more > kPhraseEntriesMax) return false;
     return Both(one, other) * 5 >= fewer * 4;
   }
 
@@ -238,6 +295,7 @@ class Builder {
     return both;
   }
 
+  Analyser& analyser_;
   Query& query_;
   const RecallIndex& index_;
   double passages_;
@@ -246,11 +304,12 @@ class Builder {
   std::unordered_set<TermKey> keys_;
 };
 
-// Days that the message names are also days on which something was said.
-void AddStamps(std::vector<Term>& terms) {
+// Days that the message names are also days on which something was said; `today` is no news.
+void AddStamps(Moment now, std::vector<Term>& terms) {
+  const std::string today = DayText(DayOf(now));
   std::vector<Term> stamps;
   for (const Term& term : terms) {
-    if (term.sort != TermSort::kDate || term.text.size() < 10) continue;
+    if (term.sort != TermSort::kDate || term.text.size() < 10 || term.text == today) continue;
     Term stamp = term;
     stamp.sort = TermSort::kStamp;
     stamp.key = KeyOf(TermSort::kStamp, stamp.text);
@@ -266,13 +325,14 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
   options.bytes_max = kQueryBytesMax;
   options.now = question.time;
   options.fallback = index.MainLanguage();
+  options.keep_words = true;
   index.TrimDense();
   Query query;
   Analysed own = analyser.Analyse(question.text, options);
   query.cues = CuesOf(own.folded);
   query.digest = RecallIndex::DigestOf(own);
-  AddStamps(own.terms);
-  Builder builder(index, query);
+  AddStamps(question.time, own.terms);
+  Builder builder(analyser, index, query);
   builder.SetLanguage(own.language);
   query.own_units = builder.Take(own.terms, 1.0, false);
   query.own_known = builder.KnownUnits();
@@ -282,6 +342,7 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
   const bool leans =
       query.own_known < 2 && query.own_units <= (points ? kPointingUnitsMax : kLeaningUnitsMax);
   if (leans && !query.cues.chat && !query.cues.task) {
+    options.keep_words = false;
     const Analysed user = analyser.Analyse(question.last_user, options);
     Analysed answer = analyser.Analyse(question.last_answer, options);
     std::erase_if(answer.terms, [&](const Term& term) { return !builder.IsRare(term); });

@@ -33,8 +33,10 @@ struct QueryTerm {
   bool inside = false;     // a single character of a longer run
   bool named = false;      // looks like somebody's or something's name
   bool proper = false;     // ... in a language that capitalises nothing else
-  uint32_t unit = 0;       // terms of one word, run or day share it
+  bool form = false;  // another form of the word before it, as a turn of another language has it
+  uint32_t unit = 0;  // terms of one word, run or day share it
   uint32_t position = 0;   // of the text it comes from, in tokens
+  uint32_t passages = 0;   // that have it in any of its forms
   double weight = 0.0;     // of its source and sort
   double idf = 0.0;        // Lucene's
   double info_user = 0.0;  // -ln of the chance that a passage has it in the user's words

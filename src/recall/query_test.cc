@@ -94,6 +94,37 @@ TEST_F(QueryTest, PiecesOfOneWordAreNoEvidenceForEachOther) {
   EXPECT_GT(ranking.hits[0].log_expected, -2.0);
 }
 
+// A word is looked for as each language of the session has it.
+TEST_F(QueryTest, AWordIsFoundInTurnsOfOtherLanguages) {
+  TestArchive archive;
+  const uint32_t first = archive.Say("I purchased a telescope.");  // of no language that is clear
+  archive.Fill(20);
+  const uint32_t german = archive.Say("Mein Nachbar Thorsten ist der Zahnarzt und wohnt nebenan.");
+  archive.Fill(20);
+  EXPECT_EQ(TurnsOf(archive.Rank("Who was it that purchased the telescopes?")),
+            std::vector<uint32_t>{first});
+  EXPECT_EQ(TurnsOf(archive.Rank("Where does Thorsten live?")), std::vector<uint32_t>{german});
+  EXPECT_EQ(TurnsOf(archive.Rank("Zahnarzt")), std::vector<uint32_t>{german});
+  const Query query = BuildQuery(archive.analyser, archive.index, {"Thorsten", {}, {}, {}});
+  ASSERT_EQ(query.terms.size(), 1U);
+  EXPECT_EQ(query.own_units, 1U);
+}
+
+// ... and is one word, however many forms the session has.
+TEST_F(QueryTest, FormsOfAWordAreCountedTogether) {
+  TestArchive archive;
+  archive.Fill(20);
+  archive.Say("The house is the house of the Thorsten family and they like it.");
+  archive.Say("Der Thorsten ist ein guter Nachbar und wohnt nicht weit von hier.");
+  const Query query = BuildQuery(archive.analyser, archive.index, {"the Thorsten", {}, {}, {}});
+  ASSERT_EQ(query.terms.size(), 2U);
+  EXPECT_FALSE(query.terms[0].form);
+  EXPECT_TRUE(query.terms[1].form);
+  EXPECT_EQ(query.terms[0].unit, query.terms[1].unit);
+  EXPECT_EQ(query.terms[0].passages, 2U);
+  EXPECT_EQ(query.terms[0].idf, query.terms[1].idf);
+}
+
 TEST_F(QueryTest, SmallTalkInheritsNothing) {
   EXPECT_TRUE(Of("thanks!", "What opens the garage?", "Gudrun uses 4711.").terms.empty());
 }

@@ -107,6 +107,10 @@ class RankRun {
   // The best turns among the candidates, and what the window has.
   void Pool(Ranking& ranking) {
     std::vector<std::pair<float, uint32_t>> order;
+    uint32_t own = 0;  // terms of the message itself, a bit each
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      if (!query_.terms[i].inherited) own |= uint32_t{1} << i;
+    }
     for (const uint32_t passage : evidence_.passages()) {
       const auto& cell = evidence_.At(passage);
       if (evidence_.IsCandidate(passage)) {
@@ -114,6 +118,8 @@ class RankRun {
       } else if (InRanges(passages_.window, passage) && !OnlyAsks(passage)) {
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
+        ranking.window_own_info =
+            std::max(ranking.window_own_info, match_.InfoOf(cell.user & own, cell.any & own).info);
       }
     }
     if (order.size() > kPoolMax) {
@@ -145,18 +151,22 @@ class RankRun {
   void Judge() {
     if (index_.MedianUserTokens() <= kVeryShortTokens) Smooth();
     const double all = std::max(1u, query_.own_units + query_.inherited_units);
-    uint32_t names = 0;
+    std::vector<uint32_t> names;  // of each its forms, a bit each
     for (size_t i = 0; i < query_.terms.size(); ++i) {
-      if (query_.terms[i].named) names |= uint32_t{1} << i;
+      if (!query_.terms[i].named) continue;
+      if (!query_.terms[i].form || names.empty()) names.push_back(0);
+      names.back() |= uint32_t{1} << i;
     }
     for (Pooled& turn : pool_) {
       const TurnInfo& info = index_.turns()[turn.turn_at];
       const bool asks = query_.cues.asks_assistant;
       if (info.Is(TurnInfo::kBareQuestion) && !asks) turn.score *= set_.bare_question;
       if (query_.cues.wants_number && info.Is(TurnInfo::kHasNumber)) turn.score *= set_.number;
-      if (names != 0) {
-        const double has = __builtin_popcount(turn.any & names);
-        turn.score *= set_.other_name + (1.0 - set_.other_name) * has / __builtin_popcount(names);
+      if (!names.empty()) {
+        const auto has = std::count_if(names.begin(), names.end(),
+                                       [&](uint32_t forms) { return (turn.any & forms) != 0; });
+        const double share = static_cast<double>(has) / static_cast<double>(names.size());
+        turn.score *= set_.other_name + (1.0 - set_.other_name) * share;
       }
       const MatchInfo& found = match_.InfoOf(turn.user, turn.any);
       turn.score *= 1.0 + set_.coverage * (found.units + found.inherited) / all;
@@ -461,6 +471,7 @@ class RankRun {
       if ((turn.any >> i & 1u) == 0) continue;
       hit.terms.push_back(query_.terms[i].text);
       if (query_.terms[i].sort == TermSort::kDate) hit.dated = true;
+      if (query_.terms[i].sort == TermSort::kStamp) hit.said_then = true;
       if (query_.terms[i].proper) hit.proper = true;
       if (query_.terms[i].sort == TermSort::kIdentifier) hit.identifier = true;
     }

@@ -34,6 +34,7 @@ struct RecallHit {
   uint32_t inherited = 0;      // matched words of the last turn
   double apart = 0.0;          // info that is in other sentences than the rest of it
   bool dated = false;          // a day of the message is among them
+  bool said_then = false;      // it was said on a day that the message names
   bool proper = false;         // a name of the message is
   bool identifier = false;     // a whole identifier of the message is
   uint32_t tokens = 0;         // words and characters of the turn
@@ -42,9 +43,10 @@ struct RecallHit {
 };
 
 struct Ranking {
-  std::vector<RecallHit> hits;  // best first
-  double window_info = 0.0;     // the best info of a turn in the window
-  bool asked_before = false;    // the very same question is among the candidates
+  std::vector<RecallHit> hits;   // best first
+  double window_info = 0.0;      // the best info of a turn in the window
+  double window_own_info = 0.0;  // ... by the message's own words
+  bool asked_before = false;     // the very same question is among the candidates
   uint32_t own_units = 0;
   uint32_t own_known = 0;
   Cues cues;

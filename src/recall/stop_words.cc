@@ -236,8 +236,10 @@ Language DetectLanguage(std::span<const Piece> pieces, Language fallback) {
   const auto best = std::max_element(hits.begin(), hits.end());
   if (*best == 0) return fallback;
   if (std::count(hits.begin(), hits.end(), *best) > 1) {
-    // A tie: what the session mostly speaks, if it is among them.
-    return hits[static_cast<size_t>(fallback)] == *best ? fallback : Language::kUnknown;
+    // A tie: what the session mostly speaks, if it is among them, else English before none: a
+    // query asks for a word as each language of the session has it.
+    if (hits[static_cast<size_t>(fallback)] == *best) return fallback;
+    return hits[static_cast<size_t>(Language::kEn)] == *best ? Language::kEn : Language::kUnknown;
   }
   return static_cast<Language>(best - hits.begin());
 }

@@ -16,7 +16,7 @@ class TestArchive {
                std::vector<uint32_t> recalled = {}) {
     ArchivedTurn turn;
     turn.turn = ++turns;
-    turn.time = {1715342400 + 60 * int64_t{turns}, 0};  // 10 May 2024
+    turn.time = {1715342400 + 86400 * day + 60 * int64_t{turns}, 0};
     turn.user = user;
     turn.answer = answer;
     turn.recalled = recalled;
@@ -47,6 +47,7 @@ class TestArchive {
   RecallIndex index;
   RecallScorer scorer;
   uint32_t turns = 0;
+  int64_t day = 0;  // after 10 May 2024
   uint32_t window_from = UINT32_MAX;
   size_t text_bytes = 0;
 };

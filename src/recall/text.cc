@@ -195,9 +195,10 @@ class Walk {
     asked_ = sentence_ < sentences_.size() && sentences_[sentence_].asks;
   }
 
-  void Add(TermSort sort, std::string text) {
+  void Add(TermSort sort, std::string text, std::string word = {}) {
     if (text.empty() || text.size() > kWordBytesMax) return;
     Term term;
+    term.word = std::move(word);
     term.key = KeyOf(sort, text);
     term.sort = sort;
     term.asked = asked_;
@@ -260,7 +261,8 @@ class Walk {
     }
     if (piece.folded.size() < 2 || IsStopWord(piece.folded)) return;
     ++out_.units;
-    Add(TermSort::kWord, tools_.Stem(piece.folded, out_.language));
+    Add(TermSort::kWord, tools_.Stem(piece.folded, out_.language),
+        options_.keep_words ? piece.folded : std::string());
   }
 
   static bool HasDigit(std::string_view text) {
@@ -403,6 +405,10 @@ Analyser& Analyser::operator=(Analyser&&) noexcept = default;
 
 Analysed Analyser::Analyse(std::string_view text, const AnalyseOptions& options) {
   return Walk(*tools_, text, options).Run();
+}
+
+std::string Analyser::Stem(std::string_view word, Language language) {
+  return tools_->Stem(word, language);
 }
 
 // FNV-1a with a last mix (splitmix64): short keys, well spread, the same on every machine.

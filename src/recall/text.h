@@ -20,7 +20,7 @@
 
 namespace tenuto {
 
-inline constexpr uint32_t kAnalyserVersion = 2;
+inline constexpr uint32_t kAnalyserVersion = 3;
 inline constexpr size_t kQueryBytesMax = 100 * kKiB;
 inline constexpr size_t kTurnTextBytesMax = 1 * kMiB;
 
@@ -51,6 +51,7 @@ struct Term {
   uint32_t position = 0;  // in tokens
   uint32_t sentence = 0;
   std::string text;
+  std::string word;  // kWord with AnalyseOptions::keep_words: as written, case folded
 };
 
 struct Analysed {
@@ -68,6 +69,7 @@ struct AnalyseOptions {
   size_t bytes_max = kTurnTextBytesMax;
   Moment now;
   Language fallback = Language::kUnknown;  // where the text does not say
+  bool keep_words = false;
 };
 
 struct TextTools;  // stemmers and break iterators
@@ -80,6 +82,8 @@ class Analyser {
   Analyser& operator=(Analyser&&) noexcept;
 
   Analysed Analyse(std::string_view text, const AnalyseOptions& options);
+  // A kWord term's text for a word of that language; `word` as Term::word.
+  std::string Stem(std::string_view word, Language language);
 
  private:
   std::unique_ptr<TextTools> tools_;
