@@ -4,6 +4,8 @@
 #include <cmath>
 #include <functional>
 
+#include "base/check.h"
+
 namespace tenuto {
 namespace {
 
@@ -38,14 +40,15 @@ size_t WordsOf(uint32_t passages) {
 // One call of Collect.
 class PassageEvidence::Pass {
  public:
-  Pass(PassageEvidence& out, const RecallIndex& index, const Query& query, const Bm25& bm25)
-      : out_(out), index_(index), query_(query), set_(bm25) {
+  Pass(PassageEvidence& out, const RecallIndex& index, const Query& query, const Bm25& bm25,
+       size_t best_max)
+      : out_(out), index_(index), query_(query), set_(bm25), best_max_(best_max) {
     for (size_t at = 0; at < query.terms.size(); ++at) {
       if (query.terms[at].dense != nullptr) common_.push_back(at);
     }
   }
 
-  void Run(const PassageScope& scope, size_t best_max) {
+  void Run(const PassageScope& scope) {
     const auto passages = static_cast<uint32_t>(index_.passages().size());
     if (out_.cells_.size() < passages) out_.cells_.resize(passages);
     out_.allowed_.assign(WordsOf(passages), 0);
@@ -53,12 +56,12 @@ class PassageEvidence::Pass {
       for (size_t word = range.begin / kWordBits; word < WordsOf(range.end); ++word)
         out_.allowed_[word] |= BitsIn(range, word);
     }
-    out_.candidates_ = out_.allowed_;
-    out_.least_ = 0.0F;
+    out_.best_.clear();
     ReadRare();
     for (const TurnRange& range : scope.window)
       ReadWindow(range);
-    ReadBest(best_max);
+    ReadBest();
+    CutBest();
   }
 
  private:
@@ -86,13 +89,17 @@ class PassageEvidence::Pass {
   // All passages of the terms that few have.
   void ReadRare() {
     auto& touched = out_.touched_;
+    auto& seen = out_.seen_;
+    seen.assign(out_.allowed_.size(), 0);
     for (const QueryTerm& term : query_.terms) {
       if (term.dense != nullptr) continue;
-      ForEachPosting(*term.postings,
-                     [&](uint32_t passage, TermCounts) { touched.push_back(passage); });
+      ForEachPosting(*term.postings, [&](uint32_t passage, TermCounts) {
+        const uint64_t bit = uint64_t{1} << passage % kWordBits;
+        uint64_t& word = seen[passage / kWordBits];
+        if ((word & bit) == 0) touched.push_back(passage);
+        word |= bit;
+      });
     }
-    std::sort(touched.begin(), touched.end());
-    touched.erase(std::unique(touched.begin(), touched.end()), touched.end());
     for (size_t at = 0; at < query_.terms.size(); ++at) {
       const QueryTerm& term = query_.terms[at];
       const auto add = [&](uint32_t passage, TermCounts counts) {
@@ -106,18 +113,26 @@ class PassageEvidence::Pass {
         if (const TermCounts* counts = term.dense->At(passage)) add(passage, *counts);
       }
     }
-    for (const uint32_t passage : touched)
-      out_.allowed_[passage / kWordBits] &= ~(uint64_t{1} << passage % kWordBits);
+    for (size_t word = 0; word < seen.size(); ++word) {
+      ForEachBit(word, seen[word] & out_.allowed_[word],
+                 [&](uint32_t passage) { IsBest(out_.cells_[passage].score, passage); });
+      out_.allowed_[word] &= ~seen[word];
+    }
   }
 
-  // A passage that has common terms only, and was not looked at before.
-  void ReadCommon(uint32_t passage) {
-    Cell& cell = out_.cells_[passage];
+  // Of a passage that has common terms only.
+  Cell CommonOf(uint32_t passage) const {
+    Cell cell;
     const double norm = NormOf(index_.passages()[passage]);
     for (const size_t at : common_) {
       const TermCounts* counts = query_.terms[at].dense->At(passage);
       if (counts != nullptr) Add(cell, norm, at, *counts);
     }
+    return cell;
+  }
+
+  void Keep(uint32_t passage, const Cell& cell) {
+    out_.cells_[passage] = cell;
     out_.touched_.push_back(passage);
   }
 
@@ -128,22 +143,42 @@ class PassageEvidence::Pass {
         const auto term = query_.terms[at].dense->bits();
         if (word < term.size()) bits |= term[word];
       }
-      ForEachBit(word, bits & BitsIn(range, word), [&](uint32_t passage) {
-        if (out_.cells_[passage].any == 0) ReadCommon(passage);
-      });
+      ForEachBit(word, bits & BitsIn(range, word) & ~out_.seen_[word],
+                 [&](uint32_t passage) { Keep(passage, CommonOf(passage)); });
     }
+  }
+
+  // Whether a candidate is of the best so far; notes it. Of those that score the same the newest is
+  // better.
+  bool IsBest(float score, uint32_t passage) {
+    const std::pair<float, uint32_t> candidate(score, passage);
+    if (candidate < worst_) return false;
+    out_.best_.push_back(candidate);
+    if (out_.best_.size() / 2 >= best_max_) CutBest();
+    return true;
+  }
+
+  // Leaves as many as are wanted; where they are so many, the worst of them is what others must
+  // beat.
+  void CutBest() {
+    auto& best = out_.best_;
+    if (best.size() < best_max_) return;
+    const auto last = best.begin() + static_cast<std::ptrdiff_t>(best_max_ - 1);
+    std::nth_element(best.begin(), last, best.end(), std::greater<>());
+    worst_ = *last;
+    best.resize(best_max_);
   }
 
   // First as many as are wanted of those that could score most; what the worst of them scores is
   // what any other must be able to reach.
-  void ReadBest(size_t best_max) {
+  void ReadBest() {
     const double unit = AddBounds();
     if (unit == 0.0) return;
-    const uint32_t level = out_.bounds_.LevelOf(out_.allowed_, best_max);
+    const uint32_t level = out_.bounds_.LevelOf(out_.allowed_, best_max_);
     ReadFrom(std::max(1u, level));
     if (level <= 1) return;
-    out_.least_ = ScoreOfBest(best_max);
-    const double sum = std::ceil(out_.least_ * (1.0 - kRounding) / unit);
+    CutBest();
+    const double sum = std::ceil(worst_.first * (1.0 - kRounding) / unit);
     ReadFrom(static_cast<uint32_t>(std::max(1.0, sum)));
   }
 
@@ -168,42 +203,34 @@ class PassageEvidence::Pass {
     return unit;
   }
 
+  // The newest first: of many that score the same most are not kept.
   void ReadFrom(uint32_t level) {
     if (level > BoundSums::kMax) return;
-    for (size_t word = 0; word < out_.allowed_.size(); ++word) {
+    for (size_t word = out_.allowed_.size(); word-- > 0;) {
       uint64_t& allowed = out_.allowed_[word];
       if (allowed == 0) continue;
       const uint64_t bits = allowed & out_.bounds_.AtLeast(word, level);
       allowed &= ~bits;
       ForEachBit(word, bits, [&](uint32_t passage) {
-        if (out_.cells_[passage].any == 0) ReadCommon(passage);
+        const Cell cell = CommonOf(passage);
+        if (IsBest(cell.score, passage)) Keep(passage, cell);
       });
     }
-  }
-
-  // Of the candidates looked at so far; 0 where they are fewer.
-  float ScoreOfBest(size_t best_max) {
-    auto& scores = out_.scores_;
-    scores.clear();
-    for (const uint32_t passage : out_.touched_) {
-      if (out_.IsCandidate(passage)) scores.push_back(out_.cells_[passage].score);
-    }
-    if (scores.size() < best_max) return 0.0F;
-    const auto last = scores.begin() + static_cast<std::ptrdiff_t>(best_max - 1);
-    std::nth_element(scores.begin(), last, scores.end(), std::greater<>());
-    return *last;
   }
 
   PassageEvidence& out_;
   const RecallIndex& index_;
   const Query& query_;
   const Bm25& set_;
-  std::vector<size_t> common_;  // terms that many passages have
+  const size_t best_max_;
+  std::pair<float, uint32_t> worst_;  // of the best, once they are as many as are wanted
+  std::vector<size_t> common_;        // terms that many passages have
 };
 
 void PassageEvidence::Collect(const RecallIndex& index, const Query& query, const Bm25& bm25,
                               const PassageScope& scope, size_t best_max) {
-  Pass(*this, index, query, bm25).Run(scope, best_max);
+  TENUTO_CHECK(best_max > 0);
+  Pass(*this, index, query, bm25, best_max).Run(scope);
 }
 
 void PassageEvidence::Clear() {

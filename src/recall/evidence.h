@@ -1,6 +1,6 @@
 // What a query's terms say of the passages of an index: BM25, and which terms a passage has. Worked
 // out for the passages that can matter and no others: those in the window, and among the candidates
-// all that could be of the best. A passage that is left out scores less than `best_max` candidates.
+// all that could be of the best.
 //
 // Thread-compatible; holds scratch memory between calls and nothing that a result depends on.
 #pragma once
@@ -8,6 +8,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "recall/bounds.h"
@@ -21,7 +22,7 @@ struct TurnRange {
   uint32_t end = 0;
 };
 
-// Passages: ranges ascend and do not overlap.
+// Passages: ranges ascend and do not overlap, and none is in both.
 struct PassageScope {
   std::vector<TurnRange> candidates;
   std::vector<TurnRange> window;
@@ -44,18 +45,15 @@ class PassageEvidence {
     uint32_t any = 0;
   };
 
-  // REQUIRES: Clear was called since the last.
+  // REQUIRES: Clear was called since the last; best_max > 0.
   void Collect(const RecallIndex& index, const Query& query, const Bm25& bm25,
                const PassageScope& scope, size_t best_max);
-  // Of a passage in passages(); of others all zero.
+  // All zero where a passage has no term. Of those with common terms only it knows the window's and
+  // the best.
   const Cell& At(uint32_t passage) const { return cells_[passage]; }
-  // With at least one term, in no order.
-  std::span<const uint32_t> passages() const { return touched_; }
-  bool IsCandidate(uint32_t passage) const {
-    return (candidates_[passage / kWordBits] >> passage % kWordBits & 1u) != 0;
-  }
-  // At least `best_max` candidates score this or more; 0: so many are not known.
-  float least() const { return least_; }
+  // Scores and passages of the `best_max` best candidates that have a term, in no order. Of those
+  // that score the same the newest are better.
+  std::span<const std::pair<float, uint32_t>> best() const { return best_; }
   void Clear();
 
  private:
@@ -63,10 +61,9 @@ class PassageEvidence {
   std::vector<Cell> cells_;  // by passage; all zero between calls
   std::vector<uint32_t> touched_;
   BoundSums bounds_;
-  std::vector<uint64_t> candidates_;  // a bit for each passage
-  std::vector<uint64_t> allowed_;     // candidates that were not looked at yet
-  std::vector<float> scores_;
-  float least_ = 0.0F;
+  std::vector<uint64_t> allowed_;  // candidates that were not looked at yet, a bit for each passage
+  std::vector<uint64_t> seen_;     // passages of rare terms, likewise
+  std::vector<std::pair<float, uint32_t>> best_;
 };
 
 }  // namespace tenuto

@@ -8,6 +8,7 @@
 
 #include "base/check.h"
 #include "recall/chance.h"
+#include "recall/episodes.h"
 #include "recall/matched.h"
 
 namespace tenuto {
@@ -16,8 +17,7 @@ namespace {
 constexpr size_t kPoolMax = 200;            // turns that are looked at closely
 constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
-constexpr uint32_t kClusterTurns = 16;  // turns this near are one episode
-constexpr double kAskedBefore = 0.2;    // factor of an earlier asking: it is no evidence
+constexpr double kAskedBefore = 0.2;  // factor of an earlier asking: it is no evidence
 constexpr double kOwnMatch = 0.1;
 constexpr uint32_t kBriefTokens = 7;
 constexpr uint32_t kEpisodesMax = 1000;
@@ -53,7 +53,8 @@ class RankRun {
         query_(query),
         scope_(scope),
         set_(scorer.settings_),
-        match_(query) {
+        match_(query),
+        episodes_(index, query, evidence_) {
     answer_weight_ = query.cues.asks_assistant ? 1.0 : set_.answer;
     asked_weight_ = query.cues.asks_assistant ? 1.0 : set_.asked;
   }
@@ -106,29 +107,21 @@ class RankRun {
 
   // The best turns among the candidates, and what the window has.
   void Pool(Ranking& ranking) {
-    std::vector<std::pair<float, uint32_t>> order;
     uint32_t own = 0;  // terms of the message itself, a bit each
     for (size_t i = 0; i < query_.terms.size(); ++i) {
       if (!query_.terms[i].inherited) own |= uint32_t{1} << i;
     }
-    for (const uint32_t passage : evidence_.passages()) {
-      const auto& cell = evidence_.At(passage);
-      if (evidence_.IsCandidate(passage)) {
-        if (cell.score >= evidence_.least()) order.emplace_back(cell.score, passage);
-      } else if (InRanges(passages_.window, passage) && !OnlyAsks(passage)) {
+    for (const TurnRange& range : passages_.window) {
+      for (uint32_t passage = range.begin; passage < range.end; ++passage) {
+        const auto& cell = evidence_.At(passage);
+        if (cell.any == 0 || OnlyAsks(passage)) continue;
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
         ranking.window_own_info =
             std::max(ranking.window_own_info, match_.InfoOf(cell.user & own, cell.any & own).info);
       }
     }
-    if (order.size() > kPoolMax) {
-      std::nth_element(order.begin(), order.begin() + kPoolMax, order.end(),
-                       [](const auto& a, const auto& b) {
-                         return a.first != b.first ? a.first > b.first : a.second > b.second;
-                       });
-      order.resize(kPoolMax);
-    }
+    std::vector<std::pair<float, uint32_t>> order(evidence_.best().begin(), evidence_.best().end());
     std::ranges::sort(order, {}, &std::pair<float, uint32_t>::second);
     for (const auto& [score, passage] : order) {
       const auto& cell = evidence_.At(passage);
@@ -248,56 +241,6 @@ class RankRun {
     Order();
   }
 
-  // Episodes that have all of these terms in the user's words, counted up to `most`. REQUIRES:
-  // mask != 0.
-  uint32_t Episodes(uint32_t mask, uint32_t most) {
-    const auto [known, fresh] = episodes_.try_emplace(uint64_t{mask} << 32 | most, 0);
-    if (!fresh) return known->second;
-    uint32_t episodes = 0;
-    uint32_t last = 0;
-    ForEachWithAll(mask, [&](uint32_t passage) {
-      const uint32_t turn_at = index_.passages()[passage].turn_at;
-      if (episodes == 0 || turn_at - last > kClusterTurns) ++episodes;
-      last = turn_at;
-      return episodes < most;
-    });
-    known->second = episodes;
-    return episodes;
-  }
-
-  // Calls fn(passage) for those that have all of these terms in the user's words, in order, until
-  // it returns false.
-  template <typename Fn>
-  void ForEachWithAll(uint32_t mask, Fn fn) const {
-    std::vector<std::span<const uint64_t>> common;
-    size_t words = SIZE_MAX;
-    const Postings* rare = nullptr;
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      const QueryTerm& term = query_.terms[i];
-      if ((mask >> i & 1u) == 0) continue;
-      if (term.dense != nullptr) {
-        common.push_back(term.dense->user_bits());
-        words = std::min(words, common.back().size());
-      } else if (rare == nullptr || term.postings->all < rare->all) {
-        rare = term.postings;
-      }
-    }
-    if (rare != nullptr) {  // all passages of a rare term are in the evidence
-      return ForEachPostingUntil(*rare, [&](uint32_t passage, TermCounts) {
-        return (evidence_.At(passage).user & mask) != mask || fn(passage);
-      });
-    }
-    for (size_t word = 0; word < words; ++word) {
-      uint64_t bits = ~uint64_t{0};
-      for (const auto& one : common)
-        bits &= one[word];
-      for (; bits != 0; bits &= bits - 1) {
-        const auto bit = static_cast<uint32_t>(__builtin_ctzll(bits));
-        if (!fn(static_cast<uint32_t>(word * kWordBits) + bit)) return;
-      }
-    }
-  }
-
   using Sentences = std::array<uint32_t, kSentencesMax>;  // terms in each, a bit each
 
   // Which sentences of the best turns have which of the terms that are not common.
@@ -378,7 +321,8 @@ class RankRun {
     const bool together = __builtin_popcount(found.strong) > 1;
     const double log_strong = log_passages - found.strong_info;
     const bool counts = close && together && log_strong < 0.0;
-    const uint32_t episodes = counts ? Episodes(found.strong, EpisodesThatCount(log_strong)) : 1;
+    const uint32_t episodes =
+        counts ? episodes_.Count(found.strong, EpisodesThatCount(log_strong)) : 1;
     if (episodes > 1) {
       const double tail = LogPoissonTail(std::exp(log_strong), episodes);
       log_mean += std::clamp(tail - log_strong, -set_.tail_max, 0.0);
@@ -497,7 +441,7 @@ class RankRun {
   Matcher match_;
   std::vector<Pooled> pool_;
   PassageScope passages_;
-  std::unordered_map<uint64_t, uint32_t> episodes_;  // by mask of terms and how many count
+  EpisodeCounts episodes_;
   uint32_t strong_ = 0;
   std::unordered_map<uint32_t, Sentences> sentences_;  // by passage
 };
