@@ -34,12 +34,16 @@ class DenseTerm {
   }
   // Of passages, the lowest bit of the first word being passage 0; as many words as are needed.
   std::span<const uint64_t> bits() const { return bits_; }
-  std::span<const uint64_t> user_bits() const { return user_bits_; }  // with the user's words
-  // Each combination of counts that a passage has, without sentences.
-  std::span<const TermCounts> kinds() const { return kinds_; }
-  // At most those of any passage that has it.
-  uint32_t user_tokens_min() const { return user_tokens_min_; }
-  uint32_t answer_tokens_min() const { return answer_tokens_min_; }
+  std::span<const uint64_t> user_bits() const { return user_bits_; }      // with the user's words
+  std::span<const uint64_t> stated_bits() const { return stated_bits_; }  // ... that do not ask
+  // Each combination of counts that a passage has, without sentences, and at most the tokens of any
+  // passage that has it.
+  struct Kind {
+    TermCounts counts;
+    uint32_t user_tokens_min = kPassageTokensMax;
+    uint32_t answer_tokens_min = kPassageTokensMax;
+  };
+  std::span<const Kind> kinds() const { return kinds_; }
   size_t MemoryBytes() const;
 
  private:
@@ -48,11 +52,10 @@ class DenseTerm {
 
   std::vector<uint64_t> bits_;
   std::vector<uint64_t> user_bits_;
+  std::vector<uint64_t> stated_bits_;
   std::vector<uint32_t> before_;  // passages that have it before each word
   std::vector<TermCounts> counts_;
-  std::vector<TermCounts> kinds_;
-  uint32_t user_tokens_min_ = kPassageTokensMax;
-  uint32_t answer_tokens_min_ = kPassageTokensMax;
+  std::vector<Kind> kinds_;
   size_t bytes_read_ = 0;  // of the postings
   uint32_t next_ = 0;      // one past the last passage
   uint64_t used_ = 0;

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+
 #include "recall/testing.h"
 
 namespace tenuto {
@@ -25,9 +27,19 @@ void ExpectSame(const RecallIndex& index, TermKey key) {
     ASSERT_EQ(counts == nullptr, expected[passage] == TermCounts()) << passage;
     EXPECT_EQ(counts == nullptr ? TermCounts() : *counts, expected[passage]) << passage;
     const size_t word = passage / kWordBits;
-    const bool user =
-        word < dense->user_bits().size() && (dense->user_bits()[word] >> passage % 64 & 1u) != 0;
-    EXPECT_EQ(user, expected[passage].user + expected[passage].asked > 0);
+    const auto has = [&](std::span<const uint64_t> bits) {
+      return word < bits.size() && (bits[word] >> passage % 64 & 1u) != 0;
+    };
+    EXPECT_EQ(has(dense->user_bits()), expected[passage].user + expected[passage].asked > 0);
+    EXPECT_EQ(has(dense->stated_bits()), expected[passage].user > 0);
+    if (counts == nullptr) continue;
+    const PassageInfo& info = index.passages()[passage];
+    EXPECT_TRUE(std::ranges::any_of(dense->kinds(), [&](const DenseTerm::Kind& kind) {
+      TermCounts of_kind = *counts;
+      of_kind.sentences = 0;
+      return kind.counts == of_kind && kind.user_tokens_min <= info.user_tokens &&
+             kind.answer_tokens_min <= info.answer_tokens;
+    }));
   }
   EXPECT_EQ(dense->At(static_cast<uint32_t>(index.passages().size()) + 1000), nullptr);
 }

@@ -1,6 +1,7 @@
 #include "recall/evidence.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <functional>
 
@@ -182,24 +183,42 @@ class PassageEvidence::Pass {
     ReadFrom(static_cast<uint32_t>(std::max(1.0, sum)));
   }
 
+  // At most what a term adds to the score of any passage that has it: in whatever part, in the
+  // user's words, in those that do not ask.
+  std::array<double, 3> MostOf(const QueryTerm& term) const {
+    std::array<double, 3> most = {};
+    for (const DenseTerm::Kind& kind : term.dense->kinds()) {
+      const double tf = TfOf(kind.counts);
+      const double norm = NormOf(kind.user_tokens_min, kind.answer_tokens_min);
+      double& part = most[kind.counts.user > 0 ? 2 : kind.counts.asked > 0 ? 1 : 0];
+      part = std::max(part, WeightOf(term) * tf / (tf + norm));
+    }
+    most[1] = std::max(most[1], most[0]);
+    most[2] = std::max(most[2], most[1]);
+    return most;
+  }
+
   // What a sum of 1 stands for; 0: no term is common.
   double AddBounds() {
-    std::vector<std::pair<const DenseTerm*, double>> bounds;
+    if (common_.empty()) return 0.0;
     double sum = 1e-9;
-    for (const size_t at : common_) {
-      const QueryTerm& term = query_.terms[at];
-      double tf = 0.0;
-      for (const TermCounts& counts : term.dense->kinds())
-        tf = std::max(tf, TfOf(counts));
-      const double norm = NormOf(term.dense->user_tokens_min(), term.dense->answer_tokens_min());
-      bounds.emplace_back(term.dense, WeightOf(term) * tf / (tf + norm));
-      sum += bounds.back().second;
-    }
-    if (bounds.empty()) return 0.0;
-    const double unit = sum / static_cast<double>(BoundSums::kMax - bounds.size());
+    for (const size_t at : common_)
+      sum += MostOf(query_.terms[at])[2];
+    const double unit = sum / static_cast<double>(BoundSums::kMax - common_.size());
     out_.bounds_.Reset(out_.allowed_.size());
-    for (const auto& [dense, most] : bounds)
-      out_.bounds_.Add(dense->bits(), std::max(1u, static_cast<uint32_t>(std::ceil(most / unit))));
+    for (const size_t at : common_) {
+      const DenseTerm& dense = *query_.terms[at].dense;
+      uint32_t added = 0;
+      const auto add = [&](std::span<const uint64_t> bits, double most) {
+        const auto amount = std::max(1u, static_cast<uint32_t>(std::ceil(most / unit)));
+        if (amount > added) out_.bounds_.Add(bits, amount - added);
+        added = amount;
+      };
+      const auto most = MostOf(query_.terms[at]);
+      add(dense.bits(), most[0]);
+      add(dense.user_bits(), most[1]);
+      add(dense.stated_bits(), most[2]);
+    }
     return unit;
   }
 
