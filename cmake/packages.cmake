@@ -9,7 +9,7 @@ find_package(PkgConfig REQUIRED)
 pkg_check_modules(SQLITE REQUIRED IMPORTED_TARGET sqlite3)
 pkg_check_modules(XXHASH REQUIRED IMPORTED_TARGET libxxhash)
 
-if(TENUTO_LLAMA)
+if(TENUTO_LLAMA OR TENUTO_FUZZ)
   file(GLOB tenuto_venv_site ${PROJECT_SOURCE_DIR}/.deps/venv/lib/python3*/site-packages)
   list(APPEND CMAKE_PREFIX_PATH ${tenuto_venv_site})
   find_package(llama CONFIG QUIET)
