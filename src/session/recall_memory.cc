@@ -6,14 +6,17 @@
 #include <set>
 #include <utility>
 
+#include "recall/lex.h"
+
 namespace tenuto {
 namespace {
 
-constexpr size_t kHitsRead = 12;          // best hits whose text is looked at
-constexpr size_t kIndexPageTurns = 1024;  // read from the log at once
-constexpr uint32_t kQuoteWordsMax = 200;  // of what the user said in one turn
-constexpr uint32_t kQuoteWordsMin = 24;
-constexpr uint32_t kOtherSideShare = 3;  // of these for the side that was not asked for
+constexpr size_t kHitsRead = 12;           // best hits whose text is looked at
+constexpr size_t kIndexPageTurns = 1024;   // read from the log at once
+constexpr uint32_t kQuoteWordsMax = 200;   // of what the user said in one turn
+constexpr uint32_t kQuoteWordsStart = 24;  // of them in the tightest budget, unless it is too tight
+constexpr uint32_t kQuoteWordsMin = 12;    // with fewer a turn is not quoted
+constexpr uint32_t kOtherSideShare = 3;    // of these for the side that was not asked for
 constexpr int64_t kMsPerS = 1000;
 
 Moment MomentOf(int64_t unix_ms) {
@@ -34,32 +37,51 @@ void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const 
                        .recalled = recalled});
 }
 
+// Whether this part of the text has one of the terms, which are stems.
+bool HoldsAny(std::string_view text, TextRange range, std::span<const std::string> terms) {
+  const std::string folded = FoldCase(text.substr(range.begin, range.end - range.begin));
+  return std::ranges::any_of(terms, [&](const std::string& term) {
+    return !term.empty() && folded.find(term) != std::string::npos;
+  });
+}
+
+// Of what is quoted already, at most so many words.
+TextRange Shorter(std::string_view text, TextRange range, std::span<const std::string> terms,
+                  uint32_t words) {
+  const std::string_view part = text.substr(range.begin, range.end - range.begin);
+  const TextRange kept = ChooseExcerpt(part, terms, words);
+  return {range.begin + kept.begin, range.begin + kept.end};
+}
+
 // Reads the turns of hits, cuts them to size and puts them together.
 class Quoter {
  public:
   Quoter(TokenLog& log, const TokenizeText& tokenize, const RecallQuestion& question,
          const Ranking& ranking, std::map<uint32_t, TurnId> ids)
-      : log_(log), tokenize_(tokenize), question_(question), ids_(std::move(ids)) {
-    // Words for what was asked for, fewer for the other side; a tight budget quotes less of each.
-    const auto words = std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
-                                  kQuoteWordsMin, kQuoteWordsMax);
-    user_words_ = ranking.cues.asks_assistant ? words / kOtherSideShare : words;
-    answer_words_ = ranking.cues.asks_assistant ? words : words / kOtherSideShare;
-  }
+      : log_(log),
+        tokenize_(tokenize),
+        question_(question),
+        ids_(std::move(ids)),
+        // Fewer in a tight budget.
+        words_(std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
+                          kQuoteWordsStart, kQuoteWordsMax)),
+        asks_assistant_(ranking.cues.asks_assistant) {}
 
   // nullptr: deleted, or not to be read.
   const QuotedTurn* Read(uint32_t line, std::span<const std::string> terms) {
-    if (const auto known = turns_.find(line); known != turns_.end()) return &known->second;
+    if (const auto known = turns_.find(line); known != turns_.end()) return &known->second.turn;
     const auto rows = log_.ReadItems(question_.row.id, question_.row.head, line, 1);
     if (!rows.ok() || rows->empty() || rows->front().deleted || rows->front().line != line)
       return nullptr;
     auto text = ArchivedTextOf(rows->front());
     if (!text.ok()) return nullptr;
-    QuotedTurn turn;
-    turn.quote = {rows->front().id, line, ChooseExcerpt(text->user, terms, user_words_),
-                  ChooseExcerpt(text->answer, terms, answer_words_)};
-    turn.text = std::move(*text);
-    return &turns_.emplace(line, std::move(turn)).first->second;
+    Sized sized;
+    sized.user = ChooseExcerpt(text->user, terms, asks_assistant_ ? OtherWords() : words_);
+    sized.answer = ChooseExcerpt(text->answer, terms, asks_assistant_ ? words_ : OtherWords());
+    sized.turn.quote = {rows->front().id, line, sized.user, sized.answer};
+    sized.turn.text = std::move(*text);
+    sized.terms.assign(terms.begin(), terms.end());
+    return &turns_.emplace(line, std::move(sized)).first->second.turn;
   }
 
   // Nothing: deleted, or not to be read.
@@ -69,119 +91,195 @@ class Quoter {
     return turn == nullptr ? std::nullopt : std::optional(turn->quote.turn);
   }
 
-  // What of the hits goes into the prompt; those that are gone leave the ranking. Most are held
-  // back whatever they cost, and are not read: a long session's pages are many and cold.
+  // What of the hits the gate lets through, whatever it costs; those that are gone leave the
+  // ranking. Those that are held back are not read: a long session's pages are many and cold.
   GateResult Decide(Ranking& ranking, GateSettings gate) {
     std::erase_if(ranking.hits, [&](const RecallHit& hit) { return !IdOf(hit); });
     gate.tokens_max = UINT32_MAX;
     GateResult result = ApplyGate(ranking, gate);
-    if (result.injected.empty()) return result;
-    if (!Weigh(ranking, result)) {
-      ids_.clear();
-      return Decide(ranking, gate);
+    const auto gone = [&](const RecallHit& hit) {
+      return std::ranges::find(result.injected, hit.turn) != result.injected.end() &&
+             Read(hit.turn, hit.terms) == nullptr;
+    };
+    if (!std::ranges::any_of(ranking.hits, gone)) return result;
+    ids_.clear();
+    return Decide(ranking, gate);
+  }
+
+  // How much of a turn that was read is quoted: all that may be, with 0; then step by step less of
+  // the side that was not asked for, then fewer words around the matches. False: there is no
+  // shorter one.
+  bool Resize(uint32_t line, uint32_t step) {
+    Sized& sized = turns_.at(line);
+    RecallQuote& quote = sized.turn.quote;
+    quote.user = sized.user;
+    quote.answer = sized.answer;
+    if (step == 0) return true;
+    const bool answer = KeepsAnswer(sized);
+    const std::string& kept_text = answer ? sized.turn.text.answer : sized.turn.text.user;
+    const std::string& other_text = answer ? sized.turn.text.user : sized.turn.text.answer;
+    TextRange& kept = answer ? quote.answer : quote.user;
+    TextRange& other = answer ? quote.user : quote.answer;
+    if (step == 1) {
+      other = Shorter(other_text, other, sized.terms, OtherWords() / 2);
+      return true;
     }
-    const RecallHit& first = ranking.hits.front();
-    const auto best = std::span(Read(first.turn, first.terms), 1);
-    const int32_t frame =
-        Tokens(SpanText(std::string(8, '0'), best)) - static_cast<int32_t>(first.tokens);
-    gate.tokens_max = static_cast<uint32_t>(std::max(0, question_.tokens_max - frame));
-    return ApplyGate(ranking, gate);
+    other = {};
+    if (!sized.kept) sized.kept = ChooseExcerpt(kept_text, sized.terms, words_);
+    kept = *sized.kept;
+    uint32_t words = words_;
+    for (uint32_t i = kAsksLess; i < step && words >= kQuoteWordsMin; ++i)
+      words = words * 3 / 4;
+    if (step > kAsksLess) kept = Shorter(kept_text, kept, sized.terms, words);
+    return words >= kQuoteWordsMin;
   }
+  // The last step of Resize that leaves alone what was asked for.
+  static constexpr uint32_t kAsksLess = 2;
 
-  int32_t Tokens(const std::string& text) const {
-    const auto tokens = tokenize_(text, false, false);
-    return tokens.ok() ? static_cast<int32_t>(tokens->size()) : question_.tokens_max + 1;
-  }
-
-  // In the order of time, in a frame whose mark neither these nor the message hold.
-  void Compose(const std::set<uint32_t>& lines, RecallChoice& choice) const {
+  // In the order of time, in a frame whose mark neither these nor the message hold. False: that is
+  // too long.
+  bool Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
     std::vector<QuotedTurn> turns;
     std::vector<std::string_view> texts = {question_.message};
     choice.quotes.clear();
-    choice.span.lines.clear();
+    choice.span = {};
     for (const uint32_t line : lines) {
-      const QuotedTurn& turn = turns_.at(line);
+      const QuotedTurn& turn = turns_.at(line).turn;
       turns.push_back(turn);
       texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.name});
       choice.quotes.push_back(turn.quote);
       choice.span.lines.push_back(line);
     }
     choice.mark = question_.mark;
+    if (lines.empty()) return true;
     if (choice.mark.empty() || AnyHolds(texts, choice.mark))
       choice.mark = ChooseMark(FirstTurn(), texts);
     const std::string text = SpanText(choice.mark, turns);
     choice.digest = SpanDigest(text);
-    choice.span.tokens.clear();
     auto tokens = tokenize_(text, false, false);
-    if (tokens.ok()) choice.span.tokens = std::move(*tokens);
+    if (!tokens.ok()) return false;
+    choice.span.tokens = std::move(*tokens);
+    return static_cast<int32_t>(choice.span.tokens.size()) <= question_.tokens_max;
   }
 
  private:
-  // What it costs to quote each hit that may be quoted, the best one in any case. `result`: of a
-  // gate that knew no costs. False: one of them is gone.
-  bool Weigh(Ranking& ranking, const GateResult& result) {
-    std::set<uint32_t> lines = {ranking.hits.front().turn};
-    for (const RecallVerdict& verdict : result.verdicts) {
-      if (!verdict.injected && verdict.why != RecallWhy::kOverLimit) continue;
-      lines.insert(verdict.hit.turn);
-      lines.insert(verdict.hit.with.begin(), verdict.hit.with.end());
-    }
-    for (RecallHit& hit : ranking.hits) {
-      if (!lines.contains(hit.turn)) continue;
-      const QuotedTurn* turn = Read(hit.turn, hit.terms);
-      if (turn == nullptr) return false;
-      hit.tokens = static_cast<uint32_t>(Tokens(QuoteText(*turn)));
-    }
-    return true;
+  struct Sized {
+    QuotedTurn turn;
+    TextRange user, answer;         // the most that is quoted of each
+    std::optional<TextRange> kept;  // the most of the side that is kept when the other goes
+    std::vector<std::string> terms;
+    std::optional<bool> keeps_answer;
+  };
+
+  uint32_t OtherWords() const { return words_ / kOtherSideShare; }
+
+  // The side that is shortened last: what was asked for, unless only the other matches.
+  bool KeepsAnswer(Sized& sized) const {
+    if (sized.keeps_answer) return *sized.keeps_answer;
+    const ArchivedText& text = sized.turn.text;
+    const bool user = HoldsAny(text.user, sized.user, sized.terms);
+    const bool answer = HoldsAny(text.answer, sized.answer, sized.terms);
+    sized.keeps_answer = asks_assistant_ ? !text.answer.empty() && (answer || !user)
+                                         : text.user.empty() || (answer && !user);
+    return *sized.keeps_answer;
   }
 
   // What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and
   // random: whoever wrote a text that is quoted one day can't have known it.
-  std::string FirstTurn() const {
-    const auto first = log_.ReadItems(question_.row.id, question_.row.head, 1, 1);
-    return first.ok() && !first->empty() ? first->front().id.value : "";
+  const std::string& FirstTurn() {
+    if (!first_turn_) {
+      const auto first = log_.ReadItems(question_.row.id, question_.row.head, 1, 1);
+      first_turn_ = first.ok() && !first->empty() ? first->front().id.value : "";
+    }
+    return *first_turn_;
   }
 
   TokenLog& log_;
   const TokenizeText& tokenize_;
   const RecallQuestion& question_;
   std::map<uint32_t, TurnId> ids_;  // by line, of turns that need not be read to be named
-  uint32_t user_words_ = 0;
-  uint32_t answer_words_ = 0;
-  std::map<uint32_t, QuotedTurn> turns_;
+  const uint32_t words_;            // of what was asked for; fewer of the other side
+  const bool asks_assistant_;
+  std::map<uint32_t, Sized> turns_;
+  std::optional<std::string> first_turn_;
 };
 
-// The gate counted tokens turn by turn; what counts is the whole. The worst hits go, with what came
-// along for them, until it fits: an old fact is never left without the newest.
-void FitBudget(Quoter& quoter, const Ranking& ranking, GateResult& result,
-               const RecallQuestion& question, RecallChoice& choice) {
-  std::vector<size_t> bases;  // verdicts that stand for themselves, best first
-  for (size_t i = 0; i < result.verdicts.size(); ++i) {
-    const RecallVerdict& verdict = result.verdicts[i];
-    if (verdict.injected && verdict.why != RecallWhy::kCorrection) bases.push_back(i);
-  }
-  const auto lines_of = [&] {
-    std::set<uint32_t> lines;
-    for (const size_t base : bases) {
-      const RecallHit& hit = ranking.hits[base];
-      lines.insert(hit.turn);
-      for (const uint32_t with : hit.with)
-        if (quoter.Read(with, hit.terms) != nullptr) lines.insert(with);
+// Quotes what the gate let through, the best first, each with what must come along: an old fact is
+// never left without the newest. What does not fit beside the better ones is shortened.
+class Fitting {
+ public:
+  Fitting(Quoter& quoter, const Ranking& ranking, RecallChoice& choice)
+      : quoter_(quoter), ranking_(ranking), choice_(choice) {}
+
+  void Run(const GateSettings& gate, GateResult& result) {
+    uint32_t placed = 0;
+    for (size_t i = 0; i < ranking_.hits.size(); ++i) {
+      RecallVerdict& verdict = result.verdicts[i];
+      if (!StandsForItself(verdict, gate) || lines_.contains(verdict.hit.turn)) continue;
+      if (placed >= gate.hits_max) continue;  // the gate has said so
+      verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
+      if (Place(ranking_.hits[i])) ++placed;
     }
-    return lines;
-  };
-  std::set<uint32_t> lines = lines_of();
-  quoter.Compose(lines, choice);
-  while (!bases.empty() && static_cast<int32_t>(choice.span.tokens.size()) > question.tokens_max) {
-    result.verdicts[bases.back()].why = RecallWhy::kOverBudget;
-    bases.pop_back();
-    lines = lines_of();
-    quoter.Compose(lines, choice);
+    for (RecallVerdict& verdict : result.verdicts) {
+      verdict.injected = lines_.contains(verdict.hit.turn);
+      const bool itself = verdict.why == RecallWhy::kMatches || verdict.why == RecallWhy::kForced;
+      if (verdict.injected && !itself) verdict.why = RecallWhy::kCorrection;
+      if (!verdict.injected && (itself || verdict.why == RecallWhy::kCorrection)) {
+        verdict.why = RecallWhy::kOverBudget;
+        choice_.budget_short = true;
+      }
+    }
   }
-  for (RecallVerdict& verdict : result.verdicts)
-    verdict.injected = lines.contains(verdict.hit.turn);
-  if (lines.empty()) choice.mark = question.mark;
-}
+
+ private:
+  // The gate counted none that was brought along, and no tokens.
+  static bool StandsForItself(const RecallVerdict& verdict, const GateSettings& gate) {
+    switch (verdict.why) {
+      case RecallWhy::kMatches:
+      case RecallWhy::kForced:
+      case RecallWhy::kOverLimit:
+        return true;
+      case RecallWhy::kCorrection:
+        return gate.force;
+      default:
+        return false;
+    }
+  }
+
+  void Gather(const RecallHit& hit, std::set<uint32_t>& group) {
+    for (const uint32_t with : hit.with) {
+      if (group.contains(with) || quoter_.Read(with, hit.terms) == nullptr) continue;
+      group.insert(with);
+      const auto found = std::ranges::find(ranking_.hits, with, &RecallHit::turn);
+      if (found != ranking_.hits.end()) Gather(*found, group);
+    }
+  }
+
+  bool Place(const RecallHit& hit) {
+    if (quoter_.Read(hit.turn, hit.terms) == nullptr) return false;
+    std::set<uint32_t> group = {hit.turn};
+    Gather(hit, group);
+    std::set<uint32_t> all = lines_;
+    all.insert(group.begin(), group.end());
+    std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });
+    const auto resize = [&](uint32_t step) {
+      return std::ranges::all_of(group, [&](uint32_t line) { return quoter_.Resize(line, step); });
+    };
+    for (uint32_t step = 0; all.size() <= kRecallQuotesMax && resize(step); ++step) {
+      if (!quoter_.Compose(all, choice_)) continue;
+      lines_ = std::move(all);
+      choice_.budget_short |= step > Quoter::kAsksLess;
+      return true;
+    }
+    quoter_.Compose(lines_, choice_);
+    return false;
+  }
+
+  Quoter& quoter_;
+  const Ranking& ranking_;
+  RecallChoice& choice_;
+  std::set<uint32_t> lines_;  // that are quoted
+};
 
 }  // namespace
 
@@ -283,11 +381,10 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   gate.hits_max = settings_.hits_max;
   gate.force = question.forced;
   GateResult result = quoter.Decide(ranking, gate);
-  if (!result.injected.empty()) FitBudget(quoter, ranking, result, question, choice);
+  if (!result.injected.empty()) Fitting(quoter, ranking, choice).Run(gate, result);
   for (const RecallVerdict& verdict : result.verdicts) {
     const std::optional<TurnId> id = quoter.IdOf(verdict.hit);
     if (!id) continue;
-    choice.budget_short |= verdict.why == RecallWhy::kOverBudget;
     if (choice.outcome.candidates.size() < kRecallCandidatesMax)
       choice.outcome.candidates.push_back({*id, verdict.hit.score, verdict.hit.terms,
                                            verdict.injected,

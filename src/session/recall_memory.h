@@ -46,7 +46,7 @@ struct RecallChoice {
   std::string mark;
   std::string digest;
   RecallSpan span;  // `at` is not set
-  // The gate let more through than the budget held.
+  // The gate let more through than the budget held, or held whole.
   bool budget_short = false;
 };
 
