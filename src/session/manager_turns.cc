@@ -41,6 +41,30 @@ Status CheckPinFits(const SessionContext& context, const SessionRow& row, const 
       .At("pinned");
 }
 
+// Blocking. A turn's number, from 1; 0: there is none, or it is deleted.
+Result<uint64_t> LineOf(TokenLog& log, const SessionRow& row, const TurnId& turn) {
+  const auto window = log.ReadWindow(row.id, turn);
+  if (!window.ok() && window.error().code() != Code::kNotFound) return window.error();
+  if (!window.ok() || window->empty() || window->back().deleted) return uint64_t{0};
+  return window->back().window_first + window->size() - 1;
+}
+
+// Blocking. Only what was said later can hold instead, so there are no loops.
+Status CheckSuperseding(TokenLog& log, const SessionRow& row, const TurnId& older,
+                        const TurnId& newer) {
+  const auto refused = [](std::string why) {
+    return Error(Code::kInvalid, std::move(why)).At("superseded_by");
+  };
+  if (older == newer) return refused("a turn can't be superseded by itself");
+  TENUTO_ASSIGN(const uint64_t newer_line, LineOf(log, row, newer));
+  if (newer_line == 0) return refused("the session has no turn " + newer.value);
+  TENUTO_ASSIGN(const uint64_t line, LineOf(log, row, older));
+  if (newer_line > line) return Ok();
+  return refused("turn " + newer.value + " is the session's number " + std::to_string(newer_line) +
+                 ", and the one it is to supersede is number " + std::to_string(line) +
+                 "; name a later turn");
+}
+
 // Blocking. Whether there is such a turn, and what its marks become.
 Result<ChangePlan> PlanChange(const SessionContext& context, const SessionKey& key,
                               const TurnId& turn, const TurnChange& change) {
@@ -50,15 +74,8 @@ Result<ChangePlan> PlanChange(const SessionContext& context, const SessionKey& k
   plan.marks = MarksOf(all, turn);
   if (change.pinned && *change.pinned && !plan.marks.pinned)
     TENUTO_TRY(CheckPinFits(context, plan.row, turn));
-  if (change.superseded_by && *change.superseded_by == turn)
-    return Error(Code::kInvalid, "a turn can't be superseded by itself").At("superseded_by");
-  if (change.superseded_by && !change.superseded_by->empty()) {
-    const auto newer = context.log.ReadTurnsBack(plan.row.id, *change.superseded_by, 1);
-    if (!newer.ok() && newer.error().code() != Code::kNotFound) return newer.error();
-    if (!newer.ok() || newer->empty() || newer->front().deleted)
-      return Error(Code::kInvalid, "the session has no turn " + change.superseded_by->value)
-          .At("superseded_by");
-  }
+  if (change.superseded_by && !change.superseded_by->empty())
+    TENUTO_TRY(CheckSuperseding(context.log, plan.row, turn, *change.superseded_by));
   plan.marks.pinned = change.pinned.value_or(plan.marks.pinned);
   if (change.recall) plan.marks.recall_off = !*change.recall;
   if (change.superseded_by) plan.marks.superseded_by = *change.superseded_by;

@@ -1,4 +1,6 @@
 // What clients do to single turns: pins, marks, deletion.
+#include <set>
+
 #include "session/recall_testing.h"
 
 namespace tenuto {
@@ -99,6 +101,96 @@ TEST_F(Marks, ASupersededTurnBringsTheNewerOne) {
   const std::string prompt = PromptText(Ask(kQuestion).turn);
   EXPECT_NE(prompt.find(kFact), std::string::npos);
   EXPECT_NE(prompt.find("Pancake"), std::string::npos);
+}
+
+// What holds instead comes along only where the prompt lacks it.
+class Superseded : public Marks {
+ protected:
+  void Supersede(const TurnId& older, const TurnId& newer) {
+    TurnChange change;
+    change.superseded_by = newer;
+    ASSERT_TRUE(Change(older, change).ok());
+  }
+  void TalkOn(int turns) {
+    for (int i = 0; i < turns; ++i)
+      Ask(Filler(i + 100));
+  }
+  // What the prompt of an answer to the question quotes.
+  std::set<std::string> Quoted() {
+    const TurnOutcome asked = Ask(kQuestion);
+    std::set<std::string> quoted;
+    for (const RecallCandidate& candidate : asked.recall.candidates)
+      if (candidate.injected) quoted.insert(candidate.turn.value);
+    prompt = PromptText(asked.turn);
+    return quoted;
+  }
+  using Ids = std::set<std::string>;
+  size_t Count(const std::string& text) const {
+    size_t count = 0;
+    for (size_t at = prompt.find(text); at != std::string::npos; at = prompt.find(text, at + 1))
+      ++count;
+    return count;
+  }
+  std::string prompt;
+};
+
+TEST_F(Superseded, ATurnOfTheWindowIsNotQuotedBesideItself) {
+  FillPastFact();
+  Supersede(fact, Ask("By now she goes by Pancake.").turn);
+  EXPECT_EQ(Quoted(), Ids{fact.value});
+  EXPECT_EQ(Count("Pancake"), 1u);
+}
+
+TEST_F(Superseded, NorIsAPinnedOne) {
+  fact = Ask(kFact).turn;
+  const TurnId newer = Ask("By now the name is Pancake.").turn;
+  ASSERT_TRUE(Change(newer, Pinned(true)).ok());
+  Supersede(fact, newer);
+  FillUntilCut();
+  EXPECT_EQ(Quoted(), Ids{fact.value});
+  EXPECT_EQ(Count("Pancake"), 1u);
+}
+
+TEST_F(Superseded, ATurnThatIsNeverRecalledIsNotBroughtAlong) {
+  FillPastFact();
+  const TurnId newer = Ask("By now it goes by Pancake.").turn;
+  TurnChange change;
+  change.recall = false;
+  ASSERT_TRUE(Change(newer, change).ok());
+  Supersede(fact, newer);
+  TalkOn(40);
+  EXPECT_EQ(Quoted(), Ids{fact.value});
+  EXPECT_EQ(Count("Pancake"), 0u);
+}
+
+TEST_F(Superseded, OfAChainTheNewestComesAlong) {
+  FillPastFact();
+  const TurnId second = Ask("By now it goes by Pancake.").turn;
+  const TurnId third = Ask("Later on that became Waffle.").turn;
+  Supersede(fact, second);
+  Supersede(second, third);
+  TalkOn(40);
+  EXPECT_EQ(Quoted(), (Ids{fact.value, third.value}));
+  // Unless it is never to be recalled: then the newest that may be.
+  TurnChange change;
+  change.recall = false;
+  ASSERT_TRUE(Change(third, change).ok());
+  FillUntilCut();
+  EXPECT_EQ(Quoted(), (Ids{fact.value, second.value}));
+}
+
+TEST_F(Superseded, OnlyALaterTurnHoldsInstead) {
+  fact = Ask(kFact).turn;
+  const TurnId later = Ask("By now it goes by Pancake.").turn;
+  TurnChange change;
+  change.superseded_by = fact;
+  const auto refused = Change(later, change);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+  EXPECT_EQ(refused.error().field(), "superseded_by");
+  EXPECT_NE(refused.error().message().find("later"), std::string::npos);
+  Supersede(fact, later);
+  EXPECT_FALSE(Change(later, change).ok());  // which would be a loop
 }
 
 TEST_F(Marks, UnknownTurnsAreNotFound) {

@@ -37,6 +37,28 @@ void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const 
                        .recalled = recalled});
 }
 
+bool Has(std::span<const TurnRange> ranges, uint64_t line) {
+  return std::ranges::any_of(
+      ranges, [&](const TurnRange& range) { return range.begin <= line && line < range.end; });
+}
+
+// The turn that must come along with this one since a client says that it holds instead: the newest
+// of those that hold instead of one another, of which none is in the prompt as it is. 0: none.
+uint32_t NewestInstead(const RecallQuestion& question, uint64_t line) {
+  std::vector<uint64_t> chain;
+  auto newer = question.superseded.find(line);
+  // Later turns only: what an older version let in may be a loop.
+  while (newer != question.superseded.end() && newer->second > newer->first) {
+    chain.push_back(newer->second);
+    newer = question.superseded.find(newer->second);
+  }
+  for (auto at = chain.rbegin(); at != chain.rend(); ++at) {
+    if (Has(question.scope.window, *at)) return 0;
+    if (Has(question.scope.candidates, *at)) return static_cast<uint32_t>(*at);
+  }
+  return 0;
+}
+
 // Whether this part of the text has one of the terms, which are stems.
 bool HoldsAny(std::string_view text, TextRange range, std::span<const std::string> terms) {
   const std::string folded = FoldCase(text.substr(range.begin, range.end - range.begin));
@@ -374,8 +396,8 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   choice.outcome.indexed_now = ranked.indexed_now;
   Ranking& ranking = ranked.ranking;
   for (RecallHit& hit : ranking.hits)
-    if (const auto newer = question.superseded.find(hit.turn); newer != question.superseded.end())
-      hit.with.push_back(static_cast<uint32_t>(newer->second));
+    if (const uint32_t newest = NewestInstead(question, hit.turn); newest > 0)
+      hit.with.push_back(newest);
   Quoter quoter(log_, tokenize_, question, ranking, std::move(ranked.ids));
   GateSettings gate;
   gate.hits_max = settings_.hits_max;
