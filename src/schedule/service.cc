@@ -42,6 +42,7 @@ ReplayOutcome Compare(const TurnPrompt& prompt, TurnId without, int32_t max_toke
                  std::equal(run.tokens.begin(), run.tokens.end(), prompt.answer.begin());
   replay.text = std::move(run.text);
   replay.stored_text = prompt.text;
+  replay.differs = prompt.differs;
   replay.prompt_tokens = run.prompt_tokens;
   replay.completion_tokens = run.completion_tokens;
   replay.finish_reason = std::move(run.finish_reason);

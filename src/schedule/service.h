@@ -46,6 +46,7 @@ struct ReplayOutcome {
   std::string text;         // what the prompt gives now, greedily
   std::string stored_text;  // the answer in the log
   bool equal = false;       // the same tokens, as far as max_tokens reaches
+  std::string differs;      // why another prompt was run than then, as TurnPrompt; "": the same
   int32_t prompt_tokens = 0;
   int32_t completion_tokens = 0;
   std::string finish_reason;

@@ -72,8 +72,8 @@ class SessionManager {
   // kNotFound: no such session or turn.
   void Explain(const SessionKey& key, TurnId turn,
                std::function<void(Result<TurnExplanation>)> done);
-  // The prompt of a turn, without what it quoted of turn `without` (empty: all). kNotFound
-  // likewise; kInvalid: `without` was not quoted there.
+  // The prompt of a turn, without what it held of turn `without` (empty: all). kNotFound likewise;
+  // kInvalid: `without` was not in it.
   void ReadPrompt(const SessionKey& key, TurnId turn, TurnId without,
                   std::function<void(Result<TurnPrompt>)> done);
   // kInvalid: pinned turns and the system prompt would pass 40 % of the window. Takes effect with

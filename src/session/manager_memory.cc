@@ -84,6 +84,12 @@ void SessionManager::ReadPrompt(const SessionKey& key, TurnId turn, TurnId witho
         TENUTO_ASSIGN(const StoredPrompt stored, PromptOf(context_, key, turn, without, row));
         TurnPrompt prompt;
         prompt.turn = stored.turn.id;
+        prompt.differs = stored.differs;
+        if (!without.empty()) {
+          // Without that one it is another prompt anyway: was it the same but for it?
+          TENUTO_ASSIGN(const StoredPrompt whole, PromptOf(context_, key, turn, {}, row));
+          prompt.differs = whole.same ? "without" : whole.differs;
+        }
         prompt.tokens = stored.tokens();
         prompt.answer = stored.turn.answer;
         TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(stored.turn.items_json));

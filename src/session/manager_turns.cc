@@ -6,6 +6,7 @@
 #include "base/log.h"
 #include "session/manager.h"
 #include "session/prepare.h"
+#include "session/stored_prompt.h"
 
 namespace tenuto {
 namespace {
@@ -88,24 +89,14 @@ struct DeletionPlan {
   std::vector<int64_t> piece_rows;
 };
 
-// Blocking. Who quoted the turn, and the KV that may hold something of it: all of the session's,
-// since a file is erased only when no piece of it is left.
+// Blocking. Whose prompts held the turn, and the KV that may hold something of it: all of the
+// session's, since a file is erased only when no piece of it is left.
 Result<DeletionPlan> PlanDeletion(const SessionContext& context, const SessionKey& key,
                                   const TurnId& turn) {
-  constexpr size_t kPageTurns = 1024;
   DeletionPlan plan;
   plan.deletion.turn = turn;
   TENUTO_ASSIGN(plan.row, context.log.FindSession(key));
-  for (uint64_t line = 1; line <= plan.row.turns; line += kPageTurns) {
-    TENUTO_ASSIGN(const auto rows,
-                  context.log.ReadItems(plan.row.id, plan.row.head, line, kPageTurns));
-    for (const ItemsRow& other : rows) {
-      if (other.recall_json.find(turn.value) == std::string::npos) continue;
-      TENUTO_ASSIGN(const RecallRecord record, RecordFromJson(other.recall_json));
-      if (std::ranges::find(record.quotes, turn, &RecallQuote::turn) != record.quotes.end())
-        plan.deletion.used_by.push_back(other.id);
-    }
-  }
+  TENUTO_ASSIGN(plan.deletion.used_by, ReadUsers(context.log, plan.row, turn));
   TENUTO_ASSIGN(const auto pieces, context.log.ReadPieces(plan.row.id));
   for (const PieceRow& piece : pieces)
     plan.piece_rows.push_back(piece.id);

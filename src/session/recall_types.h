@@ -75,6 +75,9 @@ struct TurnPrompt {
   std::vector<TokenId> tokens;  // the whole prompt, recall spans included
   std::vector<TokenId> answer;  // as the log has it
   std::string text;             // of that answer
+  // Why it is not the prompt that was run: "without" (since that was asked for), or as
+  // StoredPrompt::differs. "": it is.
+  std::string differs;
 };
 
 // What a client says about a turn. Absent: unchanged.
@@ -92,7 +95,7 @@ struct TurnState {
 
 struct TurnDeletion {
   TurnId turn;
-  std::vector<TurnId> used_by;  // turns whose prompts quoted it
+  std::vector<TurnId> used_by;  // turns whose prompts held it, whole or quoted
 };
 
 }  // namespace tenuto

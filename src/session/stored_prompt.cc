@@ -19,32 +19,66 @@ void KeepRead(RecallRecord& record, const RecallSpan& span) {
   });
 }
 
-// The window in front of the turn, with what its turns quoted and was still there.
-Status ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const SessionRow& row,
-                        StoredPrompt& prompt) {
+bool Quotes(const RecallRecord& record, const TurnId& turn) {
+  return std::ranges::find(record.quotes, turn, &RecallQuote::turn) != record.quotes.end();
+}
+
+// A turn of the window as if it had been deleted. True: it is there.
+bool LeaveOut(std::vector<TurnRow>& window, const TurnId& without) {
+  const auto found = std::ranges::find(window, without, &TurnRow::id);
+  if (without.empty() || found == window.end() || found->deleted) return false;
+  found->prompt.clear();
+  found->answer.clear();
+  found->close_tokens = 0;
+  found->recall_json.clear();
+  found->deleted = true;
+  return true;
+}
+
+// The window in front of the turn, with what its turns quoted and was still there. True: `without`
+// was in it.
+Result<bool> ReadWindowBefore(TokenLog& log, const TokenizeText& tokenize, const SessionRow& row,
+                              const TurnId& without, StoredPrompt& prompt) {
+  bool found = LeaveOut(prompt.before, without);
   SessionRow then = row;
   then.turns = prompt.line - 1;
   then.tokens = 0;
   for (const TurnRow& turn : prompt.before)
     then.tokens += turn.prompt.size() + turn.answer.size();
-  if (then.turns == 0) return Ok();
+  if (then.turns == 0) return false;
   StoredWindow stored{then, prompt.before, {}, prompt.record.spans_since, {}, prompt.record.mark};
   uint64_t line = prompt.line - prompt.before.size();
   for (const TurnRow& turn : prompt.before) {
     TENUTO_ASSIGN(RecallRecord record, RecordFromJson(turn.recall_json));
     if (line++ < prompt.record.spans_since) record.quotes.clear();
-    TENUTO_ASSIGN(StoredSpan read, ReadSpan(log, tokenize, row, record));
+    found |= !without.empty() && Quotes(record, without);
+    TENUTO_ASSIGN(StoredSpan read, ReadSpan(log, tokenize, row, record, without));
     KeepRead(record, read.span);
     stored.spans.push_back(std::move(read.span));
     prompt.records.push_back(std::move(record));
   }
   for (const NumberedTurn& pinned : prompt.record.front) {
     TENUTO_ASSIGN(PinnedTurn read, ReadPinned(log, row, pinned));
-    if (!read.tokens.empty()) stored.front.push_back(std::move(read));
+    if (read.tokens.empty()) continue;
+    if (pinned.turn == without) {
+      found = true;
+    } else {
+      stored.front.push_back(std::move(read));
+    }
   }
   prompt.window = SessionWindow::FromLog(stored);
-  return Ok();
+  return found;
 }
+
+// A turn of the line, for who held another in its prompt.
+struct Holder {
+  TurnId id;
+  uint64_t line = 0;
+  uint64_t window_first = 1;
+  uint64_t spans_since = 1;
+  bool in_front = false;  // the other one, pinned
+  bool ran = false;       // and is not deleted
+};
 
 }  // namespace
 
@@ -66,19 +100,62 @@ Result<StoredPrompt> ReadStoredPrompt(TokenLog& log, const TokenizeText& tokeniz
   prompt.line = prompt.turn.window_first + prompt.before.size() - 1;
   prompt.before.pop_back();
   TENUTO_ASSIGN(prompt.record, RecordFromJson(prompt.turn.recall_json));
-  const auto quoted = QuotedBy(prompt.record);
-  if (!without.empty() && std::ranges::find(quoted, without) == quoted.end())
-    return Error(Code::kInvalid, "turn " + without.value + " was not quoted in this turn's prompt")
-        .At("without");
+  const bool quoted = !without.empty() && Quotes(prompt.record, without);
   TENUTO_ASSIGN(prompt.span, ReadSpan(log, tokenize, row, prompt.record, without));
   prompt.same = prompt.span.same;
+  const size_t quotes = prompt.record.quotes.size();
   KeepRead(prompt.record, prompt.span.span);
-  TENUTO_TRY(ReadWindowBefore(log, tokenize, row, prompt));
+  TENUTO_ASSIGN(const bool held, ReadWindowBefore(log, tokenize, row, without, prompt));
+  if (!without.empty() && !held && !quoted)
+    return Error(Code::kInvalid, "turn " + without.value + " was not in this turn's prompt")
+        .At("without");
   // A turn that stood in the window may be gone since.
   const uint32_t had = prompt.record.prompt_tokens;
   const size_t has = prompt.tokens().size();
-  prompt.same = prompt.same && (had == 0 ? !prompt.window.has_deleted() : had == has);
+  const bool all_there = had == 0 ? !prompt.window.has_deleted() : had == has;
+  if (!all_there || prompt.record.quotes.size() != quotes) {
+    prompt.differs = "deleted";
+  } else if (!prompt.same) {
+    prompt.differs = "wording";
+  }
+  prompt.same = prompt.differs.empty();
   return prompt;
+}
+
+Result<std::vector<TurnId>> ReadUsers(TokenLog& log, const SessionRow& row, const TurnId& turn) {
+  constexpr size_t kPageTurns = 256;
+  // What an import writes: no model ran.
+  constexpr std::string_view kImported = R"({"imported":true})";
+  std::vector<Holder> holders;    // newest first
+  std::vector<uint64_t> quoting;  // lines of turns that quoted it, newest first
+  uint64_t line = row.turns;
+  TurnId last = row.head;
+  while (line > 0 && last != turn) {
+    TENUTO_ASSIGN(const auto page, log.ReadTurnsBack(row.id, last, kPageTurns));
+    for (const TurnRow& one : page) {
+      last = one.id;
+      if (last == turn) break;
+      TENUTO_ASSIGN(const RecallRecord record, RecordFromJson(one.recall_json));
+      const bool pinned =
+          std::ranges::find(record.front, turn, &NumberedTurn::turn) != record.front.end();
+      if (Quotes(record, turn)) quoting.push_back(line);
+      holders.push_back({one.id, line--, one.window_first, record.spans_since, pinned,
+                         !one.deleted && one.params_json != kImported});
+      last = one.parent;
+    }
+    if (page.empty()) break;
+  }
+  std::vector<TurnId> users;
+  if (last != turn) return users;  // of another branch
+  for (auto one = holders.rbegin(); one != holders.rend(); ++one) {
+    const auto in_window = [&](uint64_t quoted_at) {
+      return quoted_at <= one->line && quoted_at >= std::max(one->window_first, one->spans_since);
+    };
+    const bool held =
+        one->window_first <= line || one->in_front || std::ranges::any_of(quoting, in_window);
+    if (one->ran && held) users.push_back(one->id);
+  }
+  return users;
 }
 
 TurnExplanation Explain(const SessionRow& row, const StoredPrompt& prompt) {

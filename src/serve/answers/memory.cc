@@ -1,13 +1,17 @@
 #include "serve/answers/memory.h"
 
+#include <algorithm>
 #include <chrono>
 #include <cstdio>
+#include <span>
 
 #include "serve/answers/ignored.h"
 #include "serve/answers/sessions.h"
 
 namespace tenuto {
 namespace {
+
+constexpr size_t kUsedByMax = 1000;  // turns that a deletion names, the newest
 
 // As an export writes it and an import reads it.
 std::string UtcTime(int64_t unix_ms) {
@@ -32,7 +36,7 @@ void WriteStrings(JsonWriter& writer, std::string_view name, const std::vector<s
   writer.EndArray();
 }
 
-void WriteTurnIds(JsonWriter& writer, std::string_view name, const std::vector<TurnId>& turns) {
+void WriteTurnIds(JsonWriter& writer, std::string_view name, std::span<const TurnId> turns) {
   writer.Key(name).BeginArray();
   for (const TurnId& turn : turns)
     writer.String(turn.value);
@@ -114,7 +118,9 @@ std::string ReplayAnswerBody(const SessionKey& key, const ReplayOutcome& outcome
   writer.Field("text", outcome.text)
       .Field("stored_text", outcome.stored_text)
       .Field("equal", outcome.equal)
-      .Field("prompt_tokens", outcome.prompt_tokens)
+      .Field("same_prompt", outcome.differs.empty());
+  if (!outcome.differs.empty()) writer.Field("why", outcome.differs);
+  writer.Field("prompt_tokens", outcome.prompt_tokens)
       .Field("completion_tokens", outcome.completion_tokens)
       .Field("finish_reason", outcome.finish_reason);
   WriteIgnored(writer, ignored);
@@ -143,7 +149,9 @@ std::string TurnDeletedBody(const TurnDeletion& deletion) {
       .Field("object", "session.turn.deleted")
       .Field("id", deletion.turn.value)
       .Field("deleted", true);
-  WriteTurnIds(writer, "used_by", deletion.used_by);
+  const size_t named = std::min(deletion.used_by.size(), kUsedByMax);
+  WriteTurnIds(writer, "used_by", std::span(deletion.used_by).last(named));
+  if (named < deletion.used_by.size()) writer.Field("used_by_total", deletion.used_by.size());
   writer.EndObject();
   return writer.Take();
 }

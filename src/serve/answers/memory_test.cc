@@ -86,11 +86,14 @@ TEST(MemoryBodies, Replay) {
   outcome.finish_reason = "length";
   json::value body = json::parse(ReplayAnswerBody(Key(), outcome, {}));
   EXPECT_EQ(body, json::parse(R"({"object":"session.turn.replay","session":"alice::c1",
-      "turn":"01C","without":null,"text":"a","stored_text":"ab","equal":false,"prompt_tokens":9,
-      "completion_tokens":1,"finish_reason":"length"})"));
+      "turn":"01C","without":null,"text":"a","stored_text":"ab","equal":false,"same_prompt":true,
+      "prompt_tokens":9,"completion_tokens":1,"finish_reason":"length"})"));
   outcome.without = TurnId{"01A"};
+  outcome.differs = "without";
   body = json::parse(ReplayAnswerBody(Key(), outcome, {"x"}));
   EXPECT_EQ(body.at("without"), "01A");
+  EXPECT_EQ(body.at("same_prompt"), false);
+  EXPECT_EQ(body.at("why"), "without");
   EXPECT_EQ(body.at("tenuto").at("ignored"), json::parse(R"(["x"])"));
 }
 
@@ -106,6 +109,13 @@ TEST(MemoryBodies, StateAndDeletion) {
   EXPECT_EQ(json::parse(TurnDeletedBody({TurnId{"01A"}, {TurnId{"01B"}, TurnId{"01C"}}})),
             json::parse(R"({"object":"session.turn.deleted","id":"01A","deleted":true,
                             "used_by":["01B","01C"]})"));
+  TurnDeletion pinned;
+  for (int i = 0; i < 1002; ++i)
+    pinned.used_by.push_back(TurnId{std::to_string(i)});
+  const json::value many = json::parse(TurnDeletedBody(pinned));
+  EXPECT_EQ(many.at("used_by").as_array().size(), 1000u);
+  EXPECT_EQ(many.at("used_by").at(0), "2");
+  EXPECT_EQ(many.at("used_by_total"), 1002);
 }
 
 }  // namespace
