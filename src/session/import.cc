@@ -109,7 +109,10 @@ class Planner {
       const std::string& answer = items_[run.end - 1].message.content;
       TENUTO_ASSIGN(turn.answer, context_.engine.Tokenize(answer, false, false));
     }
-    if (first) commit.head_tokens = HeadOf(*tokens, turn.answer);
+    if (first) {
+      commit.head_tokens = HeadOf(*tokens, turn.answer);
+      TENUTO_TRY(CheckHeadFits(*tokens, commit.head_tokens));
+    }
     turn.prompt = std::move(tokens->suffix);
     turn.close_tokens = tokens->close_tokens;
     turn.items_json = ImportedItemsJson(run, first);
@@ -125,6 +128,22 @@ class Planner {
     plan_.outcome.tokens += turn.prompt.size() + turn.answer.size();
     plan_.commits.push_back(std::move(commit));
     return Ok();
+  }
+
+  // What stays in front of every later turn. Where the template can't print a system prompt by
+  // itself that is the whole first turn, which may be long, but not longer than a window.
+  Status CheckHeadFits(const TurnTokens& tokens, std::span<const TokenId> head) const {
+    Status fits = Ok();
+    if (tokens.head) {
+      fits = CheckHead(head, limits_);
+    } else if (head.size() >= static_cast<size_t>(limits_.tokens)) {
+      fits = Error(Code::kInvalid,
+                   "this model's chat template keeps a session's first turn for good, and this one "
+                   "has " +
+                       std::to_string(head.size()) + " tokens; the window has " +
+                       std::to_string(limits_.tokens));
+    }
+    return fits ? fits : Status(AtItem(0, std::move(fits).error()));
   }
 
   // Cuts the window as a served turn would have. A turn that no window holds is archive from the

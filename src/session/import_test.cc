@@ -126,6 +126,20 @@ TEST_F(ImportTest, TheSystemItemIsTheSessions) {
   EXPECT_EQ(Turns("a").size(), 2u);
 }
 
+// Such a session could never run a turn.
+TEST_F(ImportTest, ASystemItemThatLeavesNoRoomIsRefusedWithTheNumbers) {
+  auto items = Pairs(1);
+  items.insert(items.begin(), {{"system", std::string(300, 's'), ""}, 0, ""});
+  const auto refused = Import("a", items);
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+  EXPECT_EQ(refused.error().field(), "items[0]");
+  EXPECT_NE(refused.error().message().find("at most 200, 40 % of the window of 500"),
+            std::string::npos)
+      << refused.error().message();
+  EXPECT_FALSE(disk.log.FindSession(Key("a")).ok());
+}
+
 TEST_F(ImportTest, ItemsThatCannotStandThereAreNamedAndNothingIsStored) {
   auto two_answers = Pairs(1);
   two_answers.push_back({{"assistant", "again", ""}, 0, ""});

@@ -11,20 +11,6 @@
 
 namespace tenuto {
 
-namespace {
-
-Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits) {
-  const auto most = static_cast<size_t>(limits.stays_tokens());
-  if (head.size() <= most) return Ok();
-  return Error(Code::kInvalid, "the system prompt has " + std::to_string(head.size()) +
-                                   " tokens; at most " + std::to_string(most) +
-                                   ", 40 % of the window of " + std::to_string(limits.tokens) +
-                                   ", may stay in front of a session's turns")
-      .At("messages");
-}
-
-}  // namespace
-
 SessionManager::SessionManager(SessionContext context)
     : context_(context),
       residency_(context.engine, context.metrics),
@@ -163,13 +149,17 @@ Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
   turn->settings = turn->session ? SettingsOf(*turn->session) : context_.settings;
   if (turn->session) TENUTO_TRY(CheckQuota(*turn));
   const WindowLimits limits = turn->settings.Limits(turn->request.max_tokens);
+  // First: a message beside such a system prompt does not fit either.
+  if (turn->first && turn->tokens.head) {
+    if (Status fits = CheckHead(*turn->tokens.head, limits); !fits)
+      return std::move(fits).error().At(field);
+  }
   const SessionWindow none;
   const SessionWindow& window = turn->session ? turn->session->window : none;
   auto drop = window.PlanCut(suffix, answer_min, limits);
   if (!drop.ok()) return std::move(drop).error().At(field);
   if (*drop) turn->cut = window.Without(**drop);
   turn->outcome.trimmed_turns = static_cast<int32_t>(drop->value_or(0));
-  if (turn->first && turn->tokens.head) return CheckHead(*turn->tokens.head, limits);
   return Ok();
 }
 

@@ -258,6 +258,19 @@ TEST(ManagerWindow, AHeadLargerThanItsShareIsRefusedWithTheNumbers) {
       << answer->result->error().message();
 }
 
+TEST(ManagerWindow, AHeadLargerThanTheWindowIsRefusedWithTheSameNumbers) {
+  TestDisk disk;
+  TestStack stack(disk);
+  TurnRequest request = TestStack::Chat("a", "hi");
+  request.messages.insert(request.messages.begin(), {"system", std::string(700, 's'), ""});
+  const auto refused = stack.Ask(std::move(request));
+  ASSERT_FALSE(refused->ok());
+  const std::string& message = refused->result->error().message();
+  EXPECT_EQ(refused->result->error().field(), "messages");
+  EXPECT_NE(message.find("the system prompt has 7"), std::string::npos) << message;
+  EXPECT_NE(message.find("at most 200, 40 % of the window of 500"), std::string::npos) << message;
+}
+
 TEST(ManagerWindow, AMessageLargerThanTheWindowIsRefusedWithTheNumbers) {
   TestDisk disk;
   TestStack stack(disk, WithRoom());

@@ -13,6 +13,15 @@ std::vector<TokenId> HeadOf(const TurnTokens& tokens, std::span<const TokenId> a
   return head;
 }
 
+Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits) {
+  const auto most = static_cast<size_t>(limits.stays_tokens());
+  if (head.size() <= most) return Ok();
+  return Error(Code::kInvalid, "the system prompt has " + std::to_string(head.size()) +
+                                   " tokens; at most " + std::to_string(most) +
+                                   ", 40 % of the window of " + std::to_string(limits.tokens) +
+                                   ", may stay in front of a session's turns");
+}
+
 std::vector<TokenId> WithSpan(std::span<const TokenId> prompt, const RecallSpan& span) {
   std::vector<TokenId> whole(prompt.begin(), prompt.end());
   const size_t at = std::min<size_t>(span.at, whole.size());
@@ -202,12 +211,15 @@ Result<std::optional<size_t>> SessionWindow::PlanCut(int32_t suffix, int32_t ans
     const bool same = drop == 0 && SizeWithout(0) == size();
     return same ? std::optional<size_t>() : std::optional<size_t>(drop);
   }
-  const std::string pinned =
-      pins_.empty() ? "" : ", " + std::to_string(pinned_tokens()) + " of pinned turns";
-  return Error(Code::kInvalid,
-               "the prompt does not fit: " + std::to_string(head_.size()) +
-                   " tokens of system prompt" + pinned + " and " + std::to_string(suffix) +
-                   " new ones are more than the window of " + std::to_string(limits.tokens));
+  std::string parts = std::to_string(suffix) + " tokens, the system prompt among them,";
+  if (next() > 1) {  // a first turn brings the head along
+    parts = std::to_string(head_.size()) + " tokens of system prompt";
+    if (!pins_.empty()) parts += ", " + std::to_string(pinned_tokens()) + " of pinned turns";
+    parts += " and " + std::to_string(suffix) + " new ones";
+  }
+  return Error(Code::kInvalid, "the prompt does not fit: " + parts +
+                                   " are more than the window of " +
+                                   std::to_string(limits.tokens) + " can hold beside an answer");
 }
 
 }  // namespace tenuto

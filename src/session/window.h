@@ -68,6 +68,9 @@ struct WindowLimits {
   int32_t stays_tokens() const { return static_cast<int32_t>(0.4 * tokens); }
 };
 
+// kInvalid with the numbers: a session's head would leave no room for a conversation.
+Status CheckHead(std::span<const TokenId> head, const WindowLimits& limits);
+
 // `prompt` with what is quoted in it.
 std::vector<TokenId> WithSpan(std::span<const TokenId> prompt, const RecallSpan& span);
 

@@ -127,7 +127,11 @@ TEST(SessionWindow, AMessageThatFillsTheWindowByItselfKeepsWhatThereIsRoomFor) {
 TEST(SessionWindow, AnEmptySessionOnlyAsksWhetherTheMessageFits) {
   EXPECT_EQ(SessionWindow().PlanCut(999, 1, Limits()).value(), std::nullopt);
   EXPECT_EQ(SessionWindow().PlanCut(1000, 0, Limits()).value(), std::nullopt);
-  EXPECT_FALSE(SessionWindow().PlanCut(1000, 1, Limits()).ok());
+  const auto refused = SessionWindow().PlanCut(1000, 1, Limits());
+  ASSERT_FALSE(refused.ok());
+  EXPECT_NE(refused.error().message().find("1000 tokens, the system prompt among them"),
+            std::string::npos)
+      << refused.error().message();
 }
 
 }  // namespace

@@ -1,5 +1,7 @@
 """A conversation that is longer than the model's window."""
 
+import json
+
 import pytest
 
 from harness import content, reason_codes, run, wait_for
@@ -73,4 +75,11 @@ def test_what_cannot_fit_is_refused_with_the_numbers(new_server):
     ]
     refused = server.post("/v1/chat/completions", {"messages": head, "session_id": "heavy"})
     assert refused.status == 400 and "40 %" in refused.json["error"]["message"], refused
+    head[0]["content"] = "sea " * 3000
+    lines = b"".join(json.dumps(item).encode() + b"\n" for item in head)
+    for refused in (
+        server.post("/v1/chat/completions", {"messages": head, "session_id": "heavy"}),
+        server.post("/v1/sessions/heavy/import", lines),
+    ):
+        assert refused.status == 400 and "40 %" in refused.json["error"]["message"], refused
     assert ask(server, 1)["tenuto"]["window"]["turns"] == 2
