@@ -139,7 +139,7 @@ void AddServeFlags(CLI::App& app, Parsed& parsed, bool verifying) {
   for (size_t i = 0; i < fields.size(); ++i) {
     const auto& field = fields[i];
     std::string names = "--" + std::string(field.name);
-    if (field.short_flag.size() == 2) names = std::string(field.short_flag) + "," + names;
+    if (field.short_flag.size() == 2) names.insert(0, std::string(field.short_flag) + ",");
     const std::string help = FieldHelp(field);
     CLI::Option* option = field.kind == FieldKind::kSwitch
                               ? app.add_flag(names, parsed.raw[i], help)
@@ -249,7 +249,7 @@ const CLI::App* Deepest(const CLI::App& app) {
 std::string CommandName(const CLI::App& app) {
   std::string name = app.get_name();
   for (const CLI::App* at = app.get_parent(); at != nullptr; at = at->get_parent())
-    name = at->get_name() + " " + name;
+    name.insert(0, at->get_name() + " ");
   return name;
 }
 

@@ -254,7 +254,7 @@ bool IsLoopback(const std::string& host) {
 
 Environment ProcessEnvironment() {
   return [](const std::string& name) -> std::optional<std::string> {
-    // Read before any thread exists that could change it.
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): read before there is a thread that could change it.
     const char* value = std::getenv(name.c_str());
     if (value == nullptr) return std::nullopt;
     return std::string(value);

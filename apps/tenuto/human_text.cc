@@ -71,8 +71,8 @@ std::string AgeText(int64_t unix_ms, int64_t now_unix_ms) {
   const int64_t minutes = (now_unix_ms - unix_ms) / 60'000;
   if (minutes < 1) return "just now";  // clocks that went back included
   if (minutes < 60) return fmt::format("{} min ago", minutes);
-  if (minutes < 48 * 60) return fmt::format("{} h ago", minutes / 60);
-  return fmt::format("{} days ago", minutes / (24 * 60));
+  const int64_t hours = minutes / 60;
+  return hours < 48 ? fmt::format("{} h ago", hours) : fmt::format("{} days ago", hours / 24);
 }
 
 std::string TerminalText(std::string_view text) {

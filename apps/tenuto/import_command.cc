@@ -3,6 +3,7 @@
 #include <boost/json/object.hpp>
 #include <boost/json/parse.hpp>
 #include <chrono>
+#include <utility>
 
 #include "serve/http/client.h"
 #include "serve/requests/import.h"
@@ -28,7 +29,7 @@ class Importer {
  public:
   Importer(const std::string& control_socket, const SessionKey& key, ImportSource source,
            std::ostream& err)
-      : socket_(control_socket), key_(key), source_(source), err_(err) {}
+      : socket_(control_socket), key_(key), source_(std::move(source)), err_(err) {}
 
   Result<ImportTotal> Run() && {
     std::string line;
@@ -99,7 +100,7 @@ class Importer {
 
 Result<ImportTotal> ImportThroughServer(const std::string& control_socket, const SessionKey& key,
                                         ImportSource source, std::ostream& err) {
-  return Importer(control_socket, key, source, err).Run();
+  return Importer(control_socket, key, std::move(source), err).Run();
 }
 
 }  // namespace tenuto

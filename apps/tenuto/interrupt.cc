@@ -118,7 +118,7 @@ LineReader::Event LineReader::Read(std::string& line) {
     std::array<pollfd, 2> entries = {
         Readable(descriptor_), Readable(interrupts_ == nullptr ? -1 : interrupts_->descriptor())};
     if (!WaitReadable(entries)) continue;
-    if (entries[1].revents != 0) {
+    if (interrupts_ != nullptr && entries[1].revents != 0) {
       interrupts_->Take();
       buffer_.clear();
       scanned_ = 0;

@@ -48,6 +48,7 @@ std::string SessionsTable(const std::vector<StoredSession>& sessions, int64_t no
                                             {"KV ON DISK", Align::kRight},
                                             {"LAST TURN"}};
   std::vector<std::vector<std::string>> rows;
+  rows.reserve(sessions.size());
   for (const auto& session : sessions)
     rows.push_back({session.row.key.Short(), CountText(session.row.turns),
                     CountText(session.row.tokens), BytesText(session.kv_bytes),

@@ -12,6 +12,7 @@ namespace tenuto {
 class TempDir {
  public:
   TempDir() {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
     const char* base = std::getenv("TMPDIR");
     path_ = std::string(base != nullptr ? base : "/tmp") + "/tenuto_test_XXXXXX";
     TENUTO_CHECK(mkdtemp(path_.data()) != nullptr);

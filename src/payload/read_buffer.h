@@ -19,7 +19,7 @@ namespace tenuto {
 class ReadBuffer {
  public:
   static constexpr size_t kAlignBytes = 4096;
-  static constexpr size_t kHugePageBytes = 2 * 1024 * 1024;
+  static constexpr size_t kHugePageBytes = size_t{2} << 20;
 
   // Room for `bytes` > 0, which no input may choose unchecked. Aborts when there is no memory.
   explicit ReadBuffer(size_t bytes) : bytes_(bytes) {

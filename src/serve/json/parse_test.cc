@@ -56,7 +56,8 @@ TEST(JsonParse, SaysWhereItIsNotUtf8) {
   for (const std::string bad :
        {"\x80", "\xc0\xaf", "\xed\xa0\x80", "\xff", "\xe2\x82", "\xf0\x9f\x98"}) {
     for (const std::string before : {"", "a", "long enough to be given in parts", "\xe2\x82\xac"}) {
-      const std::string text = R"({"a":[1,{"b":")" + before + bad + R"("}]})";
+      std::string text = R"({"a":[1,{"b":")";
+      text.append(before).append(bad).append(R"("}]})");
       const auto value = ParseJson(text, RequestJsonLimits());
       ASSERT_FALSE(value.ok());
       EXPECT_EQ(value.error().field(), "a[1].b");
@@ -75,7 +76,8 @@ TEST(JsonParse, SaysWhereASurrogateLacksItsOtherHalf) {
     for (const std::string before :
          {"", "a", "long enough to be given in parts", R"(\ud83d\ude00)"}) {
       for (const std::string after : {"", "x", "\u20ac", R"(\n)", R"(\u0041)", R"(\ud800)", "\n"}) {
-        const std::string text = R"({"a":[1,{"b":")" + before + half + after + R"("}]})";
+        std::string text = R"({"a":[1,{"b":")";
+        text.append(before).append(half).append(after).append(R"("}]})");
         const auto value = ParseJson(text, RequestJsonLimits());
         ASSERT_FALSE(value.ok());
         EXPECT_EQ(value.error().field(), "a[1].b") << text;

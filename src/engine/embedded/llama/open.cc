@@ -99,8 +99,7 @@ Result<LlamaModelHandle> Load(const std::string& path, const llama_model_params&
 Status CheckRotated(const llama_model* model, const std::string& path) {
   if (llama_model_rope_type(model) == LLAMA_ROPE_TYPE_NONE) return Ok();
   const std::string prefix = MetaValue(model, "general.architecture") + ".rope.dimension_count";
-  for (const char* suffix : {"", "_swa"}) {
-    const std::string key = prefix + suffix;
+  for (const std::string& key : {prefix, prefix + "_swa"}) {
     if (MetaValue(model, key) != "0") continue;
     return Error(Code::kInvalid, "can't use " + path + ": its setting " + key +
                                      " is 0, with which no token would ever be computed");

@@ -22,8 +22,9 @@ namespace tenuto {
 // $TENUTO_TEST_MODEL, or the model that scripts/quickstart fetches. A missing model is a failure,
 // not a skipped test.
 inline std::string TestModelPath() {
+  // NOLINTNEXTLINE(concurrency-mt-unsafe): nothing here changes the environment.
   const char* given = std::getenv("TENUTO_TEST_MODEL");
-  const std::string path = given != nullptr ? given : TENUTO_TEST_MODEL_DEFAULT;
+  std::string path = given != nullptr ? given : TENUTO_TEST_MODEL_DEFAULT;
   if (!std::filesystem::exists(path)) {
     ADD_FAILURE()
         << "there is no test model " << path

@@ -84,10 +84,10 @@ class TinyModelWriter {
     }
     for (const char* text : {"<|endoftext|>", "<|im_start|>", "<|im_end|>"})
       texts.emplace_back(text);
-    std::vector<const char*> pointers;
+    std::vector<const char*> pointers(texts.size());
     std::vector<int32_t> types(texts.size(), 1);
-    for (const std::string& text : texts)
-      pointers.push_back(text.c_str());
+    for (size_t i = 0; i < texts.size(); ++i)
+      pointers[i] = texts[i].c_str();
     for (size_t i = 256; i < types.size(); ++i)
       types[i] = 3;
     const char* merges[] = {"a b"};
@@ -129,10 +129,10 @@ class TinyModelWriter {
   }
 
   void Attention(const std::string& layer, uint32_t head) {  // 2 heads of queries, 1 of keys
-    Tensor(layer + "attn_q.weight", kTinyEmbedding, 2 * head);
+    Tensor(layer + "attn_q.weight", kTinyEmbedding, int64_t{2} * head);
     Tensor(layer + "attn_k.weight", kTinyEmbedding, head);
     Tensor(layer + "attn_v.weight", kTinyEmbedding, head);
-    Tensor(layer + "attn_output.weight", 2 * head, kTinyEmbedding);
+    Tensor(layer + "attn_output.weight", int64_t{2} * head, kTinyEmbedding);
   }
 
   void FeedForward(const std::string& layer) {
@@ -152,7 +152,7 @@ class TinyModelWriter {
   }
 
   void StateSpace(const std::string& layer) {
-    Tensor(layer + "ssm_in.weight", kTinyEmbedding, 2 * kInner);
+    Tensor(layer + "ssm_in.weight", kTinyEmbedding, int64_t{2} * kInner);
     Tensor(layer + "ssm_conv1d.weight", kKernel, kInner);
     Tensor(layer + "ssm_conv1d.bias", kInner, 0);
     Tensor(layer + "ssm_x.weight", kInner, kRank + 2 * kState);
