@@ -218,8 +218,8 @@ Result<std::optional<size_t>> SessionWindow::PlanCut(int32_t suffix, int32_t ans
     parts += " and " + std::to_string(suffix) + " new ones";
   }
   return Error(Code::kInvalid, "the prompt does not fit: " + parts +
-                                   " are more than the window of " +
-                                   std::to_string(limits.tokens) + " can hold beside an answer");
+                                   " are more than the window of " + std::to_string(limits.tokens) +
+                                   " can hold beside an answer");
 }
 
 }  // namespace tenuto
