@@ -40,6 +40,22 @@ TEST_F(Recall, OffIsOffAndForcedIsForced) {
   EXPECT_EQ(Ask(std::move(request)).recall.decision, "injected");
 }
 
+// It shares no word with the question, but two rare ones with the fact.
+TEST_F(Recall, TheNewestOnTheSameMatterComesAlong) {
+  Ask(kFact);
+  Ask(Filler(1));
+  Ask("Miso sleeps through every thunder since the vet came.");
+  for (int i = 2; i < 200; ++i)
+    if (Ask(Filler(i)).archived_turns > 5) break;
+  const TurnOutcome asked = Ask(kQuestion);
+  ASSERT_EQ(asked.recall.decision, "injected");
+  const std::string prompt = PromptText(asked.turn);
+  const size_t newest = prompt.find("Miso sleeps through every thunder");
+  ASSERT_NE(newest, std::string::npos);
+  EXPECT_LT(prompt.find(kFact), newest);
+  EXPECT_LT(newest, prompt.find(kQuestion));
+}
+
 TEST_F(Recall, WhatIsInTheWindowIsNotQuotedAgain) {
   FillPastFact();
   ASSERT_EQ(Ask(kQuestion).recall.decision, "injected");

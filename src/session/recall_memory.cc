@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "recall/lex.h"
+#include "recall/newer.h"
 
 namespace tenuto {
 namespace {
@@ -363,6 +364,31 @@ Result<ArchivedText> RecallMemory::LastText(const SessionRow& row) {
   return ArchivedTextOf(rows.front());
 }
 
+GateSettings RecallMemory::GateFor(const RecallQuestion& question) const {
+  GateSettings gate;
+  gate.hits_max = settings_.hits_max;
+  gate.force = question.forced;
+  return gate;
+}
+
+// What is likely to be quoted brings the newest turn on the same matter along, unless the window
+// has it.
+Status RecallMemory::AddNewer(const IndexedSession& entry, Analyser& analyser,
+                              const RecallQuestion& question, Ranking& ranking) {
+  const GateResult likely = ApplyGate(ranking, GateFor(question));
+  for (RecallHit& hit : ranking.hits) {
+    if (!std::ranges::binary_search(likely.injected, hit.turn)) continue;
+    TENUTO_ASSIGN(const auto rows, log_.ReadItems(question.row.id, question.row.head, hit.turn, 1));
+    if (rows.empty() || rows.front().deleted) continue;
+    TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
+    const uint32_t newest =
+        NewestOnTheSame(analyser, entry.index, {hit.turn, MomentOf(text.unix_ms), text.user});
+    if (Has(question.scope.candidates, newest) && !std::ranges::count(hit.with, newest))
+      hit.with.push_back(newest);
+  }
+  return Ok();
+}
+
 Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, size_t hits_max) {
   const auto entry = indexes_.Get(question.row.id, question.owner);
   const auto tools = indexes_.Tools();
@@ -380,6 +406,8 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
                                     .last_user = last.user,
                                     .last_answer = last.answer});
     ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, hits_max);
+    if (question.in_conversation)
+      TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
     for (const RecallHit& hit : ranked.ranking.hits)
       if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
   }
@@ -399,9 +427,7 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
     if (const uint32_t newest = NewestInstead(question, hit.turn); newest > 0)
       hit.with.push_back(newest);
   Quoter quoter(log_, tokenize_, question, ranking, std::move(ranked.ids));
-  GateSettings gate;
-  gate.hits_max = settings_.hits_max;
-  gate.force = question.forced;
+  const GateSettings gate = GateFor(question);
   GateResult result = quoter.Decide(ranking, gate);
   if (!result.injected.empty()) Fitting(quoter, ranking, choice).Run(gate, result);
   for (const RecallVerdict& verdict : result.verdicts) {

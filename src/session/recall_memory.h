@@ -72,6 +72,9 @@ class RecallMemory {
     uint64_t indexed_now = 0;
   };
   Result<ArchivedText> LastText(const SessionRow& row);
+  GateSettings GateFor(const RecallQuestion& question) const;
+  Status AddNewer(const IndexedSession& entry, Analyser& analyser, const RecallQuestion& question,
+                  Ranking& ranking) TENUTO_REQUIRES(entry.mutex);
   Result<Ranked> Rank(const RecallQuestion& question, size_t hits_max);
   Result<uint64_t> BringUp(IndexedSession& entry, Analyser& analyser, const SessionRow& row)
       TENUTO_REQUIRES(entry.mutex);
