@@ -66,6 +66,83 @@ TEST_F(Recall, WhatIsInTheWindowIsNotQuotedAgain) {
   EXPECT_NE(PromptText(again.turn).find(kFact), std::string::npos);
 }
 
+// It is said that the prompt has it, also to a client that insists.
+TEST_F(Recall, WhatIsQuotedAlreadyIsNamedAsInTheWindow) {
+  FillPastFact();
+  ASSERT_EQ(Ask(kQuestion).recall.decision, "injected");
+  for (const RecallMode mode : {RecallMode::kAuto, RecallMode::kForced}) {
+    TurnRequest request = TestStack::Chat("a", kQuestion);
+    request.recall = mode;
+    const TurnOutcome again = Ask(std::move(request));
+    EXPECT_NE(again.recall.decision, "empty");
+    const auto& all = again.recall.candidates;
+    const auto named = std::ranges::find(all, fact, &RecallCandidate::turn);
+    ASSERT_NE(named, all.end());
+    EXPECT_FALSE(named->injected);
+    EXPECT_EQ(named->why, "in_window");
+    EXPECT_FALSE(named->terms.empty());
+  }
+  for (const RecallCandidate& candidate : Ask("how far is the moon?").recall.candidates)
+    EXPECT_NE(candidate.turn, fact);
+}
+
+TEST_F(Recall, OfSeveralThatSayTheSameTheNewestSaysSo) {
+  std::vector<ImportItem> items;
+  const auto add = [&](const std::string& text) {
+    items.push_back({{"user", text, ""}, 0, ""});
+    items.push_back({{"assistant", "noted", ""}, 0, ""});
+  };
+  for (int i = 0; i < 3; ++i) {
+    add(kFact);
+    add(Filler(2 * i));
+    add(Filler(2 * i + 1));
+  }
+  for (int i = 6; i < 70; ++i)
+    add(Filler(i));
+  Start();
+  stack->OnCore([&] {
+    stack->manager.Import(ParseSessionKey("a").value(), items,
+                          [](const Result<ImportOutcome>& done) { EXPECT_TRUE(done.ok()); });
+  });
+  const SessionRow row = disk->log.FindSession(ParseSessionKey("a").value()).value();
+  const TurnId newest = disk->log.ReadItems(row.id, row.head, 7, 1).value().front().id;
+  TurnRequest request = TestStack::Chat("a", kQuestion);
+  request.recall = RecallMode::kForced;
+  const TurnOutcome asked = Ask(std::move(request));
+  const auto& all = asked.recall.candidates;
+  const auto named = std::ranges::find(all, newest, &RecallCandidate::turn);
+  ASSERT_NE(named, all.end());
+  EXPECT_TRUE(named->injected);
+  for (const RecallCandidate& candidate : all)
+    EXPECT_EQ(candidate.newest_of, candidate.turn == newest ? 3u : 1u);
+}
+
+TEST_F(Recall, OfALongTurnASearchGivesAPart) {
+  FillPastFact();
+  std::string story;
+  for (int i = 0; i < 40; ++i)
+    story += "On day " + std::to_string(i) + " we walked and ate and slept. ";
+  Ask(story + "The zeppelin hangar holds baboons. " + story);
+  std::optional<Result<MemoryAnswer>> found;
+  stack->OnCore([&] {
+    stack->manager.Search({.session = ParseSessionKey("a").value(),
+                           .tenant = "",
+                           .user = "",
+                           .query = "zeppelin baboons thunder",
+                           .limit = 3},
+                          [&](Result<MemoryAnswer> result) { found = std::move(result); });
+  });
+  ASSERT_EQ(found->value().hits.size(), 2u);
+  const MemoryHit& part = found->value().hits.front();
+  EXPECT_TRUE(part.excerpt);
+  EXPECT_LT(part.text.size(), story.size());
+  EXPECT_NE(part.text.find("The zeppelin hangar holds baboons."), std::string::npos);
+  EXPECT_TRUE(part.text.starts_with("user: ... ")) << part.text.substr(0, 20);
+  const MemoryHit& whole = found->value().hits.back();
+  EXPECT_FALSE(whole.excerpt);
+  EXPECT_TRUE(whole.text.starts_with("user: " + std::string(kFact) + "\nassistant: "));
+}
+
 TEST_F(Recall, ACutTakesTheQuotesAwayAndTheyCanComeBack) {
   FillPastFact();
   ASSERT_EQ(Ask(kQuestion).recall.decision, "injected");

@@ -19,16 +19,6 @@ void AddLine(std::string& text, std::string_view line) {
   text += line;
 }
 
-std::string Part(std::string_view whole, TextRange range) {
-  const size_t end = std::min<size_t>(range.end, whole.size());
-  const size_t begin = std::min<size_t>(range.begin, end);
-  if (begin == end) return "";
-  std::string part(begin > 0 ? "... " : "");
-  part += whole.substr(begin, end - begin);
-  if (end < whole.size()) part += " ...";
-  return part;
-}
-
 // None: the turn was deleted, or is not of this line.
 Result<std::optional<QuotedTurn>> ReadQuoted(TokenLog& log, const SessionRow& row,
                                              const RecallQuote& quote) {
@@ -70,9 +60,19 @@ Result<ArchivedText> ArchivedTextOf(const std::string& items_json, int64_t unix_
   return text;
 }
 
+std::string PartText(std::string_view whole, TextRange range) {
+  const size_t end = std::min<size_t>(range.end, whole.size());
+  const size_t begin = std::min<size_t>(range.begin, end);
+  if (begin == end) return "";
+  std::string part(begin > 0 ? "... " : "");
+  part += whole.substr(begin, end - begin);
+  if (end < whole.size()) part += " ...";
+  return part;
+}
+
 std::string QuoteText(const QuotedTurn& turn) {
-  const std::string user = Part(turn.text.user, turn.quote.user);
-  const std::string answer = Part(turn.text.answer, turn.quote.answer);
+  const std::string user = PartText(turn.text.user, turn.quote.user);
+  const std::string answer = PartText(turn.text.answer, turn.quote.answer);
   if (user.empty() && answer.empty()) return "";
   std::string text = DayText(DayOf({turn.text.unix_ms / kMsPerS, 0}));
   if (!user.empty()) {

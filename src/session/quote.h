@@ -38,6 +38,8 @@ struct QuotedTurn {
   ArchivedText text;
 };
 
+// This part of a text, with "..." where it was cut.
+std::string PartText(std::string_view whole, TextRange range);
 // The lines of one quoted turn, "" when nothing of it is quoted.
 std::string QuoteText(const QuotedTurn& turn);
 // The whole span: frame and quotes, in the order given. "" without quotes.

@@ -6,18 +6,16 @@
 #include <set>
 #include <utility>
 
-#include "recall/lex.h"
 #include "recall/newer.h"
+#include "session/quoter.h"
 
 namespace tenuto {
 namespace {
 
-constexpr size_t kHitsRead = 12;           // best hits whose text is looked at
-constexpr size_t kIndexPageTurns = 1024;   // read from the log at once
-constexpr uint32_t kQuoteWordsMax = 200;   // of what the user said in one turn
-constexpr uint32_t kQuoteWordsStart = 24;  // of them in the tightest budget, unless it is too tight
-constexpr uint32_t kQuoteWordsMin = 12;    // with fewer a turn is not quoted
-constexpr uint32_t kOtherSideShare = 3;    // of these for the side that was not asked for
+constexpr size_t kHitsRead = 12;          // best hits whose text is looked at
+constexpr size_t kPresentHitsMax = 3;     // that are named though the prompt has them
+constexpr size_t kIndexPageTurns = 1024;  // read from the log at once
+constexpr uint32_t kFoundWordsMax = 200;  // of each side of a turn that a search found
 constexpr int64_t kMsPerS = 1000;
 
 Moment MomentOf(int64_t unix_ms) {
@@ -60,249 +58,45 @@ uint32_t NewestInstead(const RecallQuestion& question, uint64_t line) {
   return 0;
 }
 
-// Whether this part of the text has one of the terms, which are stems.
-bool HoldsAny(std::string_view text, TextRange range, std::span<const std::string> terms) {
-  const std::string folded = FoldCase(text.substr(range.begin, range.end - range.begin));
-  return std::ranges::any_of(terms, [&](const std::string& term) {
-    return !term.empty() && folded.find(term) != std::string::npos;
-  });
-}
-
-// Of what is quoted already, at most so many words.
-TextRange Shorter(std::string_view text, TextRange range, std::span<const std::string> terms,
-                  uint32_t words) {
-  const std::string_view part = text.substr(range.begin, range.end - range.begin);
-  const TextRange kept = ChooseExcerpt(part, terms, words);
-  return {range.begin + kept.begin, range.begin + kept.end};
-}
-
-// Reads the turns of hits, cuts them to size and puts them together.
-class Quoter {
- public:
-  Quoter(TokenLog& log, const TokenizeText& tokenize, const RecallQuestion& question,
-         const Ranking& ranking, std::map<uint32_t, TurnId> ids)
-      : log_(log),
-        tokenize_(tokenize),
-        question_(question),
-        ids_(std::move(ids)),
-        // Fewer in a tight budget.
-        words_(std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
-                          kQuoteWordsStart, kQuoteWordsMax)),
-        asks_assistant_(ranking.cues.asks_assistant) {}
-
-  // nullptr: deleted, or not to be read.
-  const QuotedTurn* Read(uint32_t line, std::span<const std::string> terms) {
-    if (const auto known = turns_.find(line); known != turns_.end()) return &known->second.turn;
-    const auto rows = log_.ReadItems(question_.row.id, question_.row.head, line, 1);
-    if (!rows.ok() || rows->empty() || rows->front().deleted || rows->front().line != line)
-      return nullptr;
-    auto text = ArchivedTextOf(rows->front());
-    if (!text.ok()) return nullptr;
-    Sized sized;
-    sized.user = ChooseExcerpt(text->user, terms, asks_assistant_ ? OtherWords() : words_);
-    sized.answer = ChooseExcerpt(text->answer, terms, asks_assistant_ ? words_ : OtherWords());
-    sized.turn.quote = {rows->front().id, line, sized.user, sized.answer};
-    sized.turn.text = std::move(*text);
-    sized.terms.assign(terms.begin(), terms.end());
-    return &turns_.emplace(line, std::move(sized)).first->second.turn;
-  }
-
-  // Nothing: deleted, or not to be read.
-  std::optional<TurnId> IdOf(const RecallHit& hit) {
-    if (const auto known = ids_.find(hit.turn); known != ids_.end()) return known->second;
-    const QuotedTurn* turn = Read(hit.turn, hit.terms);
-    return turn == nullptr ? std::nullopt : std::optional(turn->quote.turn);
-  }
-
-  // What of the hits the gate lets through, whatever it costs; those that are gone leave the
-  // ranking. Those that are held back are not read: a long session's pages are many and cold.
-  GateResult Decide(Ranking& ranking, GateSettings gate) {
-    std::erase_if(ranking.hits, [&](const RecallHit& hit) { return !IdOf(hit); });
-    gate.tokens_max = UINT32_MAX;
-    GateResult result = ApplyGate(ranking, gate);
-    const auto gone = [&](const RecallHit& hit) {
-      return std::ranges::find(result.injected, hit.turn) != result.injected.end() &&
-             Read(hit.turn, hit.terms) == nullptr;
-    };
-    if (!std::ranges::any_of(ranking.hits, gone)) return result;
-    ids_.clear();
-    return Decide(ranking, gate);
-  }
-
-  // How much of a turn that was read is quoted: all that may be, with 0; then step by step less of
-  // the side that was not asked for, then fewer words around the matches. False: there is no
-  // shorter one.
-  bool Resize(uint32_t line, uint32_t step) {
-    Sized& sized = turns_.at(line);
-    RecallQuote& quote = sized.turn.quote;
-    quote.user = sized.user;
-    quote.answer = sized.answer;
-    if (step == 0) return true;
-    const bool answer = KeepsAnswer(sized);
-    const std::string& kept_text = answer ? sized.turn.text.answer : sized.turn.text.user;
-    const std::string& other_text = answer ? sized.turn.text.user : sized.turn.text.answer;
-    TextRange& kept = answer ? quote.answer : quote.user;
-    TextRange& other = answer ? quote.user : quote.answer;
-    if (step == 1) {
-      other = Shorter(other_text, other, sized.terms, OtherWords() / 2);
-      return true;
-    }
-    other = {};
-    if (!sized.kept) sized.kept = ChooseExcerpt(kept_text, sized.terms, words_);
-    kept = *sized.kept;
-    uint32_t words = words_;
-    for (uint32_t i = kAsksLess; i < step && words >= kQuoteWordsMin; ++i)
-      words = words * 3 / 4;
-    if (step > kAsksLess) kept = Shorter(kept_text, kept, sized.terms, words);
-    return words >= kQuoteWordsMin;
-  }
-  // The last step of Resize that leaves alone what was asked for.
-  static constexpr uint32_t kAsksLess = 2;
-
-  // In the order of time, in a frame whose mark neither these nor the message hold. False: that is
-  // too long.
-  bool Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
-    std::vector<QuotedTurn> turns;
-    std::vector<std::string_view> texts = {question_.message};
-    choice.quotes.clear();
-    choice.span = {};
-    for (const uint32_t line : lines) {
-      const QuotedTurn& turn = turns_.at(line).turn;
-      turns.push_back(turn);
-      texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.name});
-      choice.quotes.push_back(turn.quote);
-      choice.span.lines.push_back(line);
-    }
-    choice.mark = question_.mark;
-    if (lines.empty()) return true;
-    if (choice.mark.empty() || AnyHolds(texts, choice.mark))
-      choice.mark = ChooseMark(FirstTurn(), texts);
-    const std::string text = SpanText(choice.mark, turns);
-    choice.digest = SpanDigest(text);
-    auto tokens = tokenize_(text, false, false);
-    if (!tokens.ok()) return false;
-    choice.span.tokens = std::move(*tokens);
-    return static_cast<int32_t>(choice.span.tokens.size()) <= question_.tokens_max;
-  }
-
- private:
-  struct Sized {
-    QuotedTurn turn;
-    TextRange user, answer;         // the most that is quoted of each
-    std::optional<TextRange> kept;  // the most of the side that is kept when the other goes
-    std::vector<std::string> terms;
-    std::optional<bool> keeps_answer;
+// Which hits are the newest of several that say the same: the ranking has only these.
+std::map<uint32_t, uint32_t> NewestOf(const RecallIndex& index, const RecallQuestion& question,
+                                      const Ranking& ranking) {
+  struct Same {
+    uint32_t hit = 0;
+    uint32_t newest = 0;
+    uint32_t turns = 0;
   };
-
-  uint32_t OtherWords() const { return words_ / kOtherSideShare; }
-
-  // The side that is shortened last: what was asked for, unless only the other matches.
-  bool KeepsAnswer(Sized& sized) const {
-    if (sized.keeps_answer) return *sized.keeps_answer;
-    const ArchivedText& text = sized.turn.text;
-    const bool user = HoldsAny(text.user, sized.user, sized.terms);
-    const bool answer = HoldsAny(text.answer, sized.answer, sized.terms);
-    sized.keeps_answer = asks_assistant_ ? !text.answer.empty() && (answer || !user)
-                                         : text.user.empty() || (answer && !user);
-    return *sized.keeps_answer;
+  std::map<uint32_t, Same> by_digest;
+  uint64_t seen = 0;  // a bit for some of each digest: all turns are looked at
+  for (const RecallHit& hit : ranking.hits) {
+    const int64_t at = index.TurnAt(hit.turn);
+    if (at < 0) continue;
+    const TurnInfo& info = index.turns()[static_cast<size_t>(at)];
+    if (index.passages()[info.first_passage].user_tokens == 0) continue;
+    by_digest.try_emplace(info.user_digest, Same{hit.turn, 0, 0});
+    seen |= uint64_t{1} << info.user_digest % 64;
   }
-
-  // What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and
-  // random: whoever wrote a text that is quoted one day can't have known it.
-  const std::string& FirstTurn() {
-    if (!first_turn_) {
-      const auto first = log_.ReadItems(question_.row.id, question_.row.head, 1, 1);
-      first_turn_ = first.ok() && !first->empty() ? first->front().id.value : "";
-    }
-    return *first_turn_;
+  for (const TurnInfo& info : index.turns()) {
+    if ((seen >> info.user_digest % 64 & 1) == 0) continue;
+    const auto same = by_digest.find(info.user_digest);
+    if (same == by_digest.end() || !Has(question.scope.candidates, info.turn)) continue;
+    same->second.newest = info.turn;
+    ++same->second.turns;
   }
+  std::map<uint32_t, uint32_t> newest_of;
+  for (const auto& [digest, same] : by_digest)
+    if (same.turns > 1 && same.newest == same.hit) newest_of.emplace(same.hit, same.turns);
+  return newest_of;
+}
 
-  TokenLog& log_;
-  const TokenizeText& tokenize_;
-  const RecallQuestion& question_;
-  std::map<uint32_t, TurnId> ids_;  // by line, of turns that need not be read to be named
-  const uint32_t words_;            // of what was asked for; fewer of the other side
-  const bool asks_assistant_;
-  std::map<uint32_t, Sized> turns_;
-  std::optional<std::string> first_turn_;
-};
+TextRange FoundPart(const std::string& text, std::span<const std::string> terms) {
+  if (text.size() <= kFoundWordsMax) return {0, static_cast<uint32_t>(text.size())};
+  return ChooseExcerpt(text, terms, kFoundWordsMax);
+}
 
-// Quotes what the gate let through, the best first, each with what must come along: an old fact is
-// never left without the newest. What does not fit beside the better ones is shortened.
-class Fitting {
- public:
-  Fitting(Quoter& quoter, const Ranking& ranking, RecallChoice& choice)
-      : quoter_(quoter), ranking_(ranking), choice_(choice) {}
-
-  void Run(const GateSettings& gate, GateResult& result) {
-    uint32_t placed = 0;
-    for (size_t i = 0; i < ranking_.hits.size(); ++i) {
-      RecallVerdict& verdict = result.verdicts[i];
-      if (!StandsForItself(verdict, gate) || lines_.contains(verdict.hit.turn)) continue;
-      if (placed >= gate.hits_max) continue;  // the gate has said so
-      verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
-      if (Place(ranking_.hits[i])) ++placed;
-    }
-    for (RecallVerdict& verdict : result.verdicts) {
-      verdict.injected = lines_.contains(verdict.hit.turn);
-      const bool itself = verdict.why == RecallWhy::kMatches || verdict.why == RecallWhy::kForced;
-      if (verdict.injected && !itself) verdict.why = RecallWhy::kCorrection;
-      if (!verdict.injected && (itself || verdict.why == RecallWhy::kCorrection)) {
-        verdict.why = RecallWhy::kOverBudget;
-        choice_.budget_short = true;
-      }
-    }
-  }
-
- private:
-  // The gate counted none that was brought along, and no tokens.
-  static bool StandsForItself(const RecallVerdict& verdict, const GateSettings& gate) {
-    switch (verdict.why) {
-      case RecallWhy::kMatches:
-      case RecallWhy::kForced:
-      case RecallWhy::kOverLimit:
-        return true;
-      case RecallWhy::kCorrection:
-        return gate.force;
-      default:
-        return false;
-    }
-  }
-
-  void Gather(const RecallHit& hit, std::set<uint32_t>& group) {
-    for (const uint32_t with : hit.with) {
-      if (group.contains(with) || quoter_.Read(with, hit.terms) == nullptr) continue;
-      group.insert(with);
-      const auto found = std::ranges::find(ranking_.hits, with, &RecallHit::turn);
-      if (found != ranking_.hits.end()) Gather(*found, group);
-    }
-  }
-
-  bool Place(const RecallHit& hit) {
-    if (quoter_.Read(hit.turn, hit.terms) == nullptr) return false;
-    std::set<uint32_t> group = {hit.turn};
-    Gather(hit, group);
-    std::set<uint32_t> all = lines_;
-    all.insert(group.begin(), group.end());
-    std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });
-    const auto resize = [&](uint32_t step) {
-      return std::ranges::all_of(group, [&](uint32_t line) { return quoter_.Resize(line, step); });
-    };
-    for (uint32_t step = 0; all.size() <= kRecallQuotesMax && resize(step); ++step) {
-      if (!quoter_.Compose(all, choice_)) continue;
-      lines_ = std::move(all);
-      choice_.budget_short |= step > Quoter::kAsksLess;
-      return true;
-    }
-    quoter_.Compose(lines_, choice_);
-    return false;
-  }
-
-  Quoter& quoter_;
-  const Ranking& ranking_;
-  RecallChoice& choice_;
-  std::set<uint32_t> lines_;  // that are quoted
-};
+bool IsPart(const std::string& text, TextRange range) {
+  return range.begin > 0 || range.end < text.size();
+}
 
 }  // namespace
 
@@ -410,6 +204,8 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
       TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
     for (const RecallHit& hit : ranked.ranking.hits)
       if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
+    if (question.in_conversation)
+      ranked.newest_of = NewestOf(entry->index, question, ranked.ranking);
   }
   indexes_.Used(*entry);
   return ranked;
@@ -419,7 +215,31 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   RecallChoice choice;
   choice.mark = question.mark;
   choice.outcome.decision = "empty";
-  if (question.scope.candidates.empty()) return choice;
+  if (!question.scope.candidates.empty()) TENUTO_TRY(ChooseArchived(question, choice));
+  if (!question.present.empty()) TENUTO_TRY(NamePresent(question, choice));
+  return choice;
+}
+
+Status RecallMemory::NamePresent(const RecallQuestion& question, RecallChoice& choice) {
+  RecallQuestion asked = question;
+  asked.scope = {question.present, {}};
+  TENUTO_ASSIGN(const Ranked ranked, Rank(asked, kPresentHitsMax));
+  choice.outcome.indexed_now += ranked.indexed_now;
+  GateSettings gate;
+  gate.force = question.forced;
+  gate.tokens_max = UINT32_MAX;
+  for (const RecallVerdict& verdict : ApplyGate(ranked.ranking, gate).verdicts) {
+    const auto id = ranked.ids.find(verdict.hit.turn);
+    if (!verdict.injected || id == ranked.ids.end()) continue;
+    if (choice.outcome.candidates.size() >= kRecallCandidatesMax) break;
+    choice.outcome.candidates.push_back({id->second, verdict.hit.score, verdict.hit.terms, false,
+                                         std::string(RecallWhyName(RecallWhy::kInWindow))});
+    if (choice.outcome.decision == "empty") choice.outcome.decision = "gated";
+  }
+  return Ok();
+}
+
+Status RecallMemory::ChooseArchived(const RecallQuestion& question, RecallChoice& choice) {
   TENUTO_ASSIGN(Ranked ranked, Rank(question, kHitsRead));
   choice.outcome.indexed_now = ranked.indexed_now;
   Ranking& ranking = ranked.ranking;
@@ -429,19 +249,20 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
   Quoter quoter(log_, tokenize_, question, ranking, std::move(ranked.ids));
   const GateSettings gate = GateFor(question);
   GateResult result = quoter.Decide(ranking, gate);
-  if (!result.injected.empty()) Fitting(quoter, ranking, choice).Run(gate, result);
+  if (!result.injected.empty()) FitQuotes(quoter, ranking, gate, result, choice);
   for (const RecallVerdict& verdict : result.verdicts) {
     const std::optional<TurnId> id = quoter.IdOf(verdict.hit);
     if (!id) continue;
-    if (choice.outcome.candidates.size() < kRecallCandidatesMax)
-      choice.outcome.candidates.push_back({*id, verdict.hit.score, verdict.hit.terms,
-                                           verdict.injected,
-                                           std::string(RecallWhyName(verdict.why))});
+    if (choice.outcome.candidates.size() >= kRecallCandidatesMax) break;
+    const auto newest = ranked.newest_of.find(verdict.hit.turn);
+    choice.outcome.candidates.push_back({*id, verdict.hit.score, verdict.hit.terms,
+                                         verdict.injected, std::string(RecallWhyName(verdict.why)),
+                                         newest == ranked.newest_of.end() ? 1 : newest->second});
   }
-  if (ranking.hits.empty()) return choice;
+  if (ranking.hits.empty()) return Ok();
   choice.outcome.decision = choice.span.tokens.empty() ? "gated" : "injected";
   choice.outcome.tokens = static_cast<int32_t>(choice.span.tokens.size());
-  return choice;
+  return Ok();
 }
 
 Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256& owner,
@@ -462,9 +283,17 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, hit.turn, 1));
     if (rows.empty() || rows.front().deleted) continue;
     TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
-    MemoryHit found{row.key,   rows.front().id, text.client_id,      hit.score,
-                    hit.terms, text.unix_ms,    "user: " + text.user};
-    if (!text.answer.empty()) found.text += "\nassistant: " + text.answer;
+    const TextRange user = FoundPart(text.user, hit.terms);
+    const TextRange said = FoundPart(text.answer, hit.terms);
+    MemoryHit found{row.key,
+                    rows.front().id,
+                    text.client_id,
+                    hit.score,
+                    hit.terms,
+                    text.unix_ms,
+                    "user: " + PartText(text.user, user)};
+    if (!text.answer.empty()) found.text += "\nassistant: " + PartText(text.answer, said);
+    found.excerpt = IsPart(text.user, user) || IsPart(text.answer, said);
     answer.hits.push_back(std::move(found));
   }
   if (!answer.hits.empty())

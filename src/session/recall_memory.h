@@ -31,6 +31,8 @@ struct RecallQuestion {
   SessionRow row;
   Digest256 owner;
   RecallScope scope;
+  // Older turns that the prompt holds all the same, quoted or pinned: of the scope's window.
+  std::vector<TurnRange> present;
   std::map<uint64_t, uint64_t> superseded;  // by line: the line that a client says holds instead
   std::string message;
   int64_t now_unix_ms = 0;
@@ -69,12 +71,17 @@ class RecallMemory {
   struct Ranked {
     Ranking ranking;
     std::map<uint32_t, TurnId> ids;  // of hits, by line, where they are known without the log
+    std::map<uint32_t, uint32_t> newest_of;  // of hits, by line, where others say the same
     uint64_t indexed_now = 0;
   };
   Result<ArchivedText> LastText(const SessionRow& row);
   GateSettings GateFor(const RecallQuestion& question) const;
   Status AddNewer(const IndexedSession& entry, Analyser& analyser, const RecallQuestion& question,
                   Ranking& ranking) TENUTO_REQUIRES(entry.mutex);
+  // What is quoted of the scope's candidates, and why not.
+  Status ChooseArchived(const RecallQuestion& question, RecallChoice& choice);
+  // Names what matches and is in the prompt already.
+  Status NamePresent(const RecallQuestion& question, RecallChoice& choice);
   Result<Ranked> Rank(const RecallQuestion& question, size_t hits_max);
   Result<uint64_t> BringUp(IndexedSession& entry, Analyser& analyser, const SessionRow& row)
       TENUTO_REQUIRES(entry.mutex);

@@ -52,11 +52,13 @@ json::object CandidateToJson(const RecallCandidate& candidate) {
   json::array terms;
   for (const std::string& term : candidate.terms)
     terms.emplace_back(term);
-  return {{"turn", candidate.turn.value},
-          {"score", candidate.score},
-          {"terms", std::move(terms)},
-          {"injected", candidate.injected},
-          {"why", candidate.why}};
+  json::object object{{"turn", candidate.turn.value},
+                      {"score", candidate.score},
+                      {"terms", std::move(terms)},
+                      {"injected", candidate.injected},
+                      {"why", candidate.why}};
+  if (candidate.newest_of > 1) object["newest_of"] = candidate.newest_of;
+  return object;
 }
 
 Result<RecallCandidate> CandidateFromJson(const json::value& value) {
@@ -65,6 +67,9 @@ Result<RecallCandidate> CandidateFromJson(const json::value& value) {
   RecallCandidate candidate;
   candidate.turn.value = TextOf(*object, "turn");
   candidate.why = TextOf(*object, "why");
+  const uint64_t newest_of = NumberOf(*object, "newest_of", 1);
+  if (newest_of == 0 || newest_of > std::numeric_limits<uint32_t>::max()) return Corrupt();
+  candidate.newest_of = static_cast<uint32_t>(newest_of);
   const json::value* injected = object->if_contains("injected");
   candidate.injected = injected != nullptr && injected->is_bool() && injected->get_bool();
   if (const json::value* score = object->if_contains("score"); score != nullptr) {

@@ -17,7 +17,7 @@ RecallRecord Full() {
   record.quotes = {{{"A"}, 4, {0, 9}, {2, 2}}};
   record.outcome.decision = "injected";
   record.outcome.tokens = 40;
-  record.outcome.candidates = {{{"A"}, 2.5, {"cat", "name"}, true, "matches"},
+  record.outcome.candidates = {{{"A"}, 2.5, {"cat", "name"}, true, "matches", 3},
                                {{"B"}, 1.25, {}, false, "chance"}};
   return record;
 }
@@ -38,6 +38,8 @@ TEST(RecallRecord, ComesBackAsItWas) {
   ASSERT_EQ(record->outcome.candidates.size(), 2u);
   EXPECT_EQ(record->outcome.candidates[0].terms, (std::vector<std::string>{"cat", "name"}));
   EXPECT_TRUE(record->outcome.candidates[0].injected);
+  EXPECT_EQ(record->outcome.candidates[0].newest_of, 3u);
+  EXPECT_EQ(record->outcome.candidates[1].newest_of, 1u);
 }
 
 TEST(RecallRecord, NothingToSayIsNothing) {
@@ -61,7 +63,8 @@ TEST(RecallRecord, AnythingElseIsCorrupt) {
         R"({"v":1,"since":1,"quotes":[{"turn":"","line":1,"user":[0,1],"answer":[0,1]}]})",
         R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[0],"answer":[0,1]}]})",
         R"({"v":1,"since":1,"front":[1]})", R"({"v":1,"since":1,"candidates":["x"]})",
-        R"({"v":1,"since":1,"candidates":[{"score":"x"}]})"}) {
+        R"({"v":1,"since":1,"candidates":[{"score":"x"}]})",
+        R"({"v":1,"since":1,"candidates":[{"newest_of":0}]})"}) {
     const auto record = RecordFromJson(bad);
     ASSERT_FALSE(record.ok()) << bad;
     EXPECT_EQ(record.error().code(), Code::kCorrupt) << bad;

@@ -20,6 +20,8 @@ struct RecallCandidate {
   std::vector<std::string> terms;  // of the message, found in the turn
   bool injected = false;
   std::string why;  // RecallWhyName
+  // So many turns outside of the window say the same, and this is the newest of them.
+  uint32_t newest_of = 1;
 };
 
 struct RecallOutcome {
@@ -44,7 +46,8 @@ struct MemoryHit {
   double score = 0.0;
   std::vector<std::string> terms;
   int64_t unix_ms = 0;
-  std::string text;  // "user: ...\nassistant: ..."
+  std::string text;      // "user: ...\nassistant: ..."
+  bool excerpt = false;  // of a longer turn, around the words that match
 };
 struct MemoryAnswer {
   std::vector<MemoryHit> hits;  // best first

@@ -22,21 +22,32 @@ std::vector<TurnRange> RangesWithout(uint64_t begin, uint64_t end,
   return ranges;
 }
 
-// Archived turns may come back; those in the window, pinned or quoted there too, compete.
-RecallScope ScopeOf(const SessionWindow& window, const std::vector<uint64_t>& never) {
+// Older turns that the prompt holds all the same, quoted or pinned; sorted.
+std::vector<uint64_t> LinesHere(const SessionWindow& window) {
   std::vector<uint64_t> here = window.quoted_lines();
   for (const PinnedTurn& pinned : window.front())
     here.push_back(pinned.line);
   std::ranges::sort(here);
   here.erase(std::unique(here.begin(), here.end()), here.end());
-  std::vector<uint64_t> left_out = here;
+  std::erase_if(here, [&](uint64_t line) { return line >= window.first(); });
+  return here;
+}
+
+std::vector<TurnRange> PresentIn(const SessionWindow& window) {
+  std::vector<TurnRange> present;
+  for (const uint64_t line : LinesHere(window))
+    present.push_back({static_cast<uint32_t>(line), static_cast<uint32_t>(line) + 1});
+  return present;
+}
+
+// Archived turns may come back; those in the window, pinned or quoted there too, compete.
+RecallScope ScopeOf(const SessionWindow& window, const std::vector<uint64_t>& never) {
+  std::vector<uint64_t> left_out = LinesHere(window);
   left_out.insert(left_out.end(), never.begin(), never.end());
   std::ranges::sort(left_out);
   RecallScope scope;
   scope.candidates = RangesWithout(1, window.first(), left_out);
-  for (const uint64_t line : here)
-    if (line < window.first())
-      scope.window.push_back({static_cast<uint32_t>(line), static_cast<uint32_t>(line) + 1});
+  scope.window = PresentIn(window);
   if (window.first() < window.next())
     scope.window.push_back(
         {static_cast<uint32_t>(window.first()), static_cast<uint32_t>(window.next())});
@@ -76,6 +87,7 @@ void SessionManager::Recall(const TurnPtr& turn) {
   question.row = *turn->session->row;
   question.owner = turn->session->owner;
   question.scope = ScopeOf(window, turn->session->marks.never_recalled);
+  question.present = PresentIn(window);
   question.superseded = turn->session->marks.superseded;
   question.message = MessageOf(turn->request);
   question.now_unix_ms = turn->created_unix_ms;
@@ -90,6 +102,7 @@ void SessionManager::Recall(const TurnPtr& turn) {
     const SessionWindow without = window.Without(0);
     stripped = question;
     stripped->scope = ScopeOf(without, turn->session->marks.never_recalled);
+    stripped->present = PresentIn(without);
     stripped->tokens_max = RecallRoom(*turn, without);
   }
   context_.pool.Post([this, turn, question = std::move(question), stripped = std::move(stripped)] {

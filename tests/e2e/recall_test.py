@@ -171,6 +171,7 @@ def test_search(told, executor):
     assert hit["turn"] == fact and hit["session"] == "s" and hit["client_id"] == "m-fact", answer
     assert hit["time"].startswith("2024-05-03T12:30:00") and FACT in hit["text"], hit
     assert "I will." in hit["text"] and answer["decision"] == "injected"
+    assert hit["text"] == f"user: {FACT}\nassistant: I will." and hit["excerpt"] is False, hit
     assert len(answer["data"]) <= 3
     assert len(found(server, "story about bread", limit=100)) > 3
 
@@ -187,6 +188,21 @@ def test_search(told, executor):
     server.kill9()
     server.start()
     assert found(server, "harbour code Lisbon")[0] == fact
+
+
+def test_a_search_gives_parts_of_long_turns(told):
+    server, _ = told("fake")
+    walk = "We walked along the river and talked about the old mill again. " * 8_000
+    text = f"{walk}The zeppelin hangar of Ulm holds 93 baboons. {walk}"
+    turns = [{"role": "user", "content": f"Day {n}. {text}"} for n in range(3)]
+    import_items(server, "long", turns)
+    answer = server.post(
+        "/v1/memory/search", {"session_id": "long", "query": "zeppelin baboons", "limit": 100}
+    )
+    assert answer.status == 200 and len(answer.body) < 20_000, len(answer.body)
+    for hit in answer.json["data"]:
+        assert hit["excerpt"] and "zeppelin hangar of Ulm holds 93 baboons." in hit["text"], hit
+    assert answer.json["data"]
 
 
 @BOTH
@@ -220,6 +236,11 @@ def test_what_superseded_it_comes_along(told):
     refused = server.request("PATCH", f"/v1/sessions/s/turns/{fact}", {"superseded_by": NO_TURN})
     assert refused.status == 400, refused
     assert refused.json["error"]["param"] == "superseded_by", refused
+    path = f"/v1/sessions/s/turns/{correction}"
+    refused = server.request("PATCH", path, {"superseded_by": fact})
+    assert refused.status == 400, refused
+    error = refused.json["error"]
+    assert error["param"] == "superseded_by" and "later" in error["message"], refused
 
 
 @BOTH
@@ -325,6 +346,33 @@ def test_a_replay_is_the_answer_again(told, executor):
     assert replay(server, turn)["equal"]
     # What was imported, no model said: it runs all the same.
     assert replay(server, fact)["stored_text"] == "I will."
+
+
+@BOTH
+def test_who_had_a_turn_in_the_prompt(told, executor):
+    server, fact = told(executor)
+    asked = server.chat("s", QUESTION, 4)["tenuto"]["turn"]
+    # The quotation is still there: for an answer, for a replay, and for the list of a deletion.
+    for recall in ("auto", "force"):
+        again = server.chat("s", QUESTION, 4, recall=recall)
+        named = [c for c in recall_of(again)["candidates"] if c["turn"] == fact]
+        assert named and named[0]["why"] == "in_window" and not named[0]["injected"], again
+    turns = [asked, turns_of(server, "s")[-2]["id"], again["tenuto"]["turn"]]
+    for turn in turns:
+        assert fact in quoted(explain(server, turn))
+        whole = replay(server, turn)
+        assert whole["same_prompt"] is True and "why" not in whole, whole
+        without = replay(server, turn, {"without": fact})
+        assert without["same_prompt"] is False and without["why"] == "without", without
+        assert without["prompt_tokens"] < whole["prompt_tokens"]
+    assert replay(server, turns[2], {"without": turns[1]})["why"] == "without"
+    assert delete(server, fact).json["used_by"] == turns
+    for turn in turns:
+        after = replay(server, turn)
+        assert after["same_prompt"] is False and after["why"] == "deleted", after
+    last = server.chat("s", "Go on.", 4, recall="off")["tenuto"]["turn"]
+    assert replay(server, last)["same_prompt"] is True
+    assert delete(server, turns[2]).json["used_by"] == [last]
 
 
 QUERIES = {

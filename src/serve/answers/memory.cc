@@ -53,7 +53,8 @@ void WriteHit(JsonWriter& writer, const MemoryHit& hit) {
   }
   writer.Field("score", hit.score);
   WriteStrings(writer, "terms", hit.terms);
-  writer.Field("time", UtcTime(hit.unix_ms)).Field("text", hit.text).EndObject();
+  writer.Field("time", UtcTime(hit.unix_ms)).Field("text", hit.text);
+  writer.Field("excerpt", hit.excerpt).EndObject();
 }
 
 }  // namespace
@@ -65,7 +66,9 @@ void WriteRecall(JsonWriter& writer, const RecallOutcome& recall) {
   for (const RecallCandidate& candidate : recall.candidates) {
     writer.BeginObject().Field("turn", candidate.turn.value).Field("score", candidate.score);
     WriteStrings(writer, "terms", candidate.terms);
-    writer.Field("injected", candidate.injected).Field("why", candidate.why).EndObject();
+    writer.Field("injected", candidate.injected).Field("why", candidate.why);
+    if (candidate.newest_of > 1) writer.Field("newest_of", uint64_t{candidate.newest_of});
+    writer.EndObject();
   }
   writer.EndArray();
   if (recall.indexed_now > 0) writer.Field("indexed_now", recall.indexed_now);
@@ -151,7 +154,8 @@ std::string TurnDeletedBody(const TurnDeletion& deletion) {
       .Field("deleted", true);
   const size_t named = std::min(deletion.used_by.size(), kUsedByMax);
   WriteTurnIds(writer, "used_by", std::span(deletion.used_by).last(named));
-  if (named < deletion.used_by.size()) writer.Field("used_by_total", deletion.used_by.size());
+  if (named < deletion.used_by.size())
+    writer.Field("used_by_total", uint64_t{deletion.used_by.size()});
   writer.EndObject();
   return writer.Take();
 }

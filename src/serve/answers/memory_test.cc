@@ -18,7 +18,8 @@ TEST(RecallJson, TurnsIndexedNowAreSaidWhereThereAreAny) {
   RecallOutcome recall;
   recall.decision = "gated";
   recall.indexed_now = 3;
-  recall.candidates = {{TurnId{"01A"}, std::numeric_limits<double>::quiet_NaN(), {}, false, "x"}};
+  recall.candidates = {{TurnId{"01A"}, std::numeric_limits<double>::quiet_NaN(), {}, false, "x"},
+                       {TurnId{"01B"}, 1.0, {}, true, "matches", 3}};
   JsonWriter writer;
   writer.BeginObject();
   WriteRecall(writer, recall);
@@ -26,6 +27,8 @@ TEST(RecallJson, TurnsIndexedNowAreSaidWhereThereAreAny) {
   const json::value written = json::parse(writer.text()).at("recall");
   EXPECT_EQ(written.at("indexed_now"), 3);
   EXPECT_TRUE(written.at("candidates").at(0).at("score").is_null());
+  EXPECT_EQ(written.at("candidates").at(0).as_object().if_contains("newest_of"), nullptr);
+  EXPECT_EQ(written.at("candidates").at(1).at("newest_of"), 3);
 }
 
 TEST(MemoryBodies, Search) {
@@ -45,7 +48,7 @@ TEST(MemoryBodies, Search) {
   const json::value body = json::parse(SearchBody(answer, {"frob"}));
   EXPECT_EQ(body.at("data").at(0), json::parse(R"({"session":"alice::c1","turn":"01A",
       "client_id":null,"score":2.5,"terms":["sea"],"time":"2024-05-03T12:30:00.007Z",
-      "text":"user: \"a\"\nassistant: b\ufffd"})"));
+      "text":"user: \"a\"\nassistant: b\ufffd","excerpt":false})"));
   EXPECT_EQ(body.at("data").at(1).at("client_id"), "m-1");
   EXPECT_EQ(body.at("tenuto").at("ignored"), json::parse(R"(["frob"])"));
 }

@@ -1,0 +1,239 @@
+#include "session/quoter.h"
+
+#include <algorithm>
+#include <string_view>
+#include <utility>
+
+#include "recall/lex.h"
+
+namespace tenuto {
+namespace {
+
+constexpr uint32_t kQuoteWordsMax = 200;   // of what the user said in one turn
+constexpr uint32_t kQuoteWordsStart = 24;  // of them in the tightest budget, unless it is too tight
+constexpr uint32_t kQuoteWordsMin = 12;    // with fewer a turn is not quoted
+constexpr uint32_t kOtherSideShare = 3;    // of these for the side that was not asked for
+
+// Whether this part of the text has one of the terms, which are stems.
+bool HoldsAny(std::string_view text, TextRange range, std::span<const std::string> terms) {
+  const std::string folded = FoldCase(text.substr(range.begin, range.end - range.begin));
+  return std::ranges::any_of(terms, [&](const std::string& term) {
+    return !term.empty() && folded.find(term) != std::string::npos;
+  });
+}
+
+// Of what is quoted already, at most so many words.
+TextRange Shorter(std::string_view text, TextRange range, std::span<const std::string> terms,
+                  uint32_t words) {
+  const std::string_view part = text.substr(range.begin, range.end - range.begin);
+  const TextRange kept = ChooseExcerpt(part, terms, words);
+  return {range.begin + kept.begin, range.begin + kept.end};
+}
+
+class Fitting {
+ public:
+  Fitting(Quoter& quoter, const Ranking& ranking, RecallChoice& choice)
+      : quoter_(quoter), ranking_(ranking), choice_(choice) {}
+
+  void Run(const GateSettings& gate, GateResult& result) {
+    uint32_t placed = 0;
+    for (size_t i = 0; i < ranking_.hits.size(); ++i) {
+      RecallVerdict& verdict = result.verdicts[i];
+      if (!StandsForItself(verdict, gate) || lines_.contains(verdict.hit.turn)) continue;
+      if (placed >= gate.hits_max) {
+        verdict.why = RecallWhy::kOverLimit;
+        continue;
+      }
+      verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
+      if (Place(ranking_.hits[i])) ++placed;
+    }
+    for (RecallVerdict& verdict : result.verdicts) {
+      verdict.injected = lines_.contains(verdict.hit.turn);
+      const bool itself = verdict.why == RecallWhy::kMatches || verdict.why == RecallWhy::kForced;
+      if (verdict.injected && !itself) verdict.why = RecallWhy::kCorrection;
+      if (!verdict.injected && (itself || verdict.why == RecallWhy::kCorrection)) {
+        verdict.why = RecallWhy::kOverBudget;
+        choice_.budget_short = true;
+      }
+    }
+  }
+
+ private:
+  // The gate counted none that was brought along, and no tokens.
+  static bool StandsForItself(const RecallVerdict& verdict, const GateSettings& gate) {
+    switch (verdict.why) {
+      case RecallWhy::kMatches:
+      case RecallWhy::kForced:
+      case RecallWhy::kOverLimit:
+        return true;
+      case RecallWhy::kCorrection:
+        return gate.force;
+      default:
+        return false;
+    }
+  }
+
+  void Gather(const RecallHit& hit, std::set<uint32_t>& group) {
+    for (const uint32_t with : hit.with) {
+      if (group.contains(with) || quoter_.Read(with, hit.terms) == nullptr) continue;
+      group.insert(with);
+      const auto found = std::ranges::find(ranking_.hits, with, &RecallHit::turn);
+      if (found != ranking_.hits.end()) Gather(*found, group);
+    }
+  }
+
+  bool Place(const RecallHit& hit) {
+    if (quoter_.Read(hit.turn, hit.terms) == nullptr) return false;
+    std::set<uint32_t> group = {hit.turn};
+    Gather(hit, group);
+    std::set<uint32_t> all = lines_;
+    all.insert(group.begin(), group.end());
+    std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });
+    const auto resize = [&](uint32_t step) {
+      return std::ranges::all_of(group, [&](uint32_t line) { return quoter_.Resize(line, step); });
+    };
+    for (uint32_t step = 0; all.size() <= kRecallQuotesMax && resize(step); ++step) {
+      if (!quoter_.Compose(all, choice_)) continue;
+      lines_ = std::move(all);
+      choice_.budget_short |= step > Quoter::kAsksLess;
+      return true;
+    }
+    quoter_.Compose(lines_, choice_);
+    return false;
+  }
+
+  Quoter& quoter_;
+  const Ranking& ranking_;
+  RecallChoice& choice_;
+  std::set<uint32_t> lines_;  // that are quoted
+};
+
+}  // namespace
+
+Quoter::Quoter(TokenLog& log, const TokenizeText& tokenize, const RecallQuestion& question,
+               const Ranking& ranking, std::map<uint32_t, TurnId> ids)
+    : log_(log),
+      tokenize_(tokenize),
+      question_(question),
+      ids_(std::move(ids)),
+      // Fewer in a tight budget.
+      words_(std::clamp(static_cast<uint32_t>(std::max(0, question.tokens_max)) / 2,
+                        kQuoteWordsStart, kQuoteWordsMax)),
+      asks_assistant_(ranking.cues.asks_assistant) {}
+
+const QuotedTurn* Quoter::Read(uint32_t line, std::span<const std::string> terms) {
+  if (const auto known = turns_.find(line); known != turns_.end()) return &known->second.turn;
+  const auto rows = log_.ReadItems(question_.row.id, question_.row.head, line, 1);
+  if (!rows.ok() || rows->empty() || rows->front().deleted || rows->front().line != line)
+    return nullptr;
+  auto text = ArchivedTextOf(rows->front());
+  if (!text.ok()) return nullptr;
+  Sized sized;
+  sized.user = ChooseExcerpt(text->user, terms, asks_assistant_ ? OtherWords() : words_);
+  sized.answer = ChooseExcerpt(text->answer, terms, asks_assistant_ ? words_ : OtherWords());
+  sized.turn.quote = {rows->front().id, line, sized.user, sized.answer};
+  sized.turn.text = std::move(*text);
+  sized.terms.assign(terms.begin(), terms.end());
+  return &turns_.emplace(line, std::move(sized)).first->second.turn;
+}
+
+std::optional<TurnId> Quoter::IdOf(const RecallHit& hit) {
+  if (const auto known = ids_.find(hit.turn); known != ids_.end()) return known->second;
+  const QuotedTurn* turn = Read(hit.turn, hit.terms);
+  return turn == nullptr ? std::nullopt : std::optional(turn->quote.turn);
+}
+
+GateResult Quoter::Decide(Ranking& ranking, GateSettings gate) {
+  std::erase_if(ranking.hits, [&](const RecallHit& hit) { return !IdOf(hit); });
+  gate.tokens_max = UINT32_MAX;
+  GateResult result = ApplyGate(ranking, gate);
+  const auto gone = [&](const RecallHit& hit) {
+    return std::ranges::find(result.injected, hit.turn) != result.injected.end() &&
+           Read(hit.turn, hit.terms) == nullptr;
+  };
+  if (!std::ranges::any_of(ranking.hits, gone)) return result;
+  ids_.clear();
+  return Decide(ranking, gate);
+}
+
+bool Quoter::Resize(uint32_t line, uint32_t step) {
+  Sized& sized = turns_.at(line);
+  RecallQuote& quote = sized.turn.quote;
+  quote.user = sized.user;
+  quote.answer = sized.answer;
+  if (step == 0) return true;
+  const bool answer = KeepsAnswer(sized);
+  const std::string& kept_text = answer ? sized.turn.text.answer : sized.turn.text.user;
+  const std::string& other_text = answer ? sized.turn.text.user : sized.turn.text.answer;
+  TextRange& kept = answer ? quote.answer : quote.user;
+  TextRange& other = answer ? quote.user : quote.answer;
+  if (step == 1) {
+    other = Shorter(other_text, other, sized.terms, OtherWords() / 2);
+    return true;
+  }
+  other = {};
+  if (!sized.kept) sized.kept = ChooseExcerpt(kept_text, sized.terms, words_);
+  kept = *sized.kept;
+  uint32_t words = words_;
+  for (uint32_t i = kAsksLess; i < step && words >= kQuoteWordsMin; ++i)
+    words = words * 3 / 4;
+  if (step > kAsksLess) kept = Shorter(kept_text, kept, sized.terms, words);
+  return words >= kQuoteWordsMin;
+}
+
+bool Quoter::Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
+  std::vector<QuotedTurn> turns;
+  std::vector<std::string_view> texts = {question_.message};
+  choice.quotes.clear();
+  choice.span = {};
+  for (const uint32_t line : lines) {
+    const QuotedTurn& turn = turns_.at(line).turn;
+    if (QuoteText(turn).empty()) return false;  // as good as left out
+    turns.push_back(turn);
+    texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.name});
+    choice.quotes.push_back(turn.quote);
+    choice.span.lines.push_back(line);
+  }
+  choice.mark = question_.mark;
+  if (lines.empty()) return true;
+  if (choice.mark.empty() || AnyHolds(texts, choice.mark))
+    choice.mark = ChooseMark(FirstTurn(), texts);
+  const std::string text = SpanText(choice.mark, turns);
+  choice.digest = SpanDigest(text);
+  auto tokens = tokenize_(text, false, false);
+  if (!tokens.ok()) return false;
+  choice.span.tokens = std::move(*tokens);
+  return static_cast<int32_t>(choice.span.tokens.size()) <= question_.tokens_max;
+}
+
+uint32_t Quoter::OtherWords() const {
+  return words_ / kOtherSideShare;
+}
+
+// The side that is shortened last: what was asked for, unless only the other matches.
+bool Quoter::KeepsAnswer(Sized& sized) const {
+  if (sized.keeps_answer) return *sized.keeps_answer;
+  const ArchivedText& text = sized.turn.text;
+  const bool user = HoldsAny(text.user, sized.user, sized.terms);
+  const bool answer = HoldsAny(text.answer, sized.answer, sized.terms);
+  sized.keeps_answer = asks_assistant_ ? !text.answer.empty() && (answer || !user)
+                                       : text.user.empty() || (answer && !user);
+  return *sized.keeps_answer;
+}
+
+// What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and
+// random: whoever wrote a text that is quoted one day can't have known it.
+const std::string& Quoter::FirstTurn() {
+  if (!first_turn_) {
+    const auto first = log_.ReadItems(question_.row.id, question_.row.head, 1, 1);
+    first_turn_ = first.ok() && !first->empty() ? first->front().id.value : "";
+  }
+  return *first_turn_;
+}
+
+void FitQuotes(Quoter& quoter, const Ranking& ranking, const GateSettings& gate, GateResult& result,
+               RecallChoice& choice) {
+  Fitting(quoter, ranking, choice).Run(gate, result);
+}
+
+}  // namespace tenuto
