@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "recall/zone.h"
+
 namespace tenuto {
 
 WindowLimits SessionSettings::Limits(std::optional<int32_t> max_tokens) const {
@@ -18,6 +20,11 @@ WindowLimits SessionSettings::Limits(std::optional<int32_t> max_tokens) const {
   limits.grid_tokens =
       window_grid_tokens > 0 ? window_grid_tokens : std::max(1, window_tokens / kGridShare);
   return limits;
+}
+
+int32_t SessionSettings::ZoneAt(const std::string& zone, int64_t unix_ms) const {
+  // A zone that this ICU does not know, as a newer one did when it was set, is UTC.
+  return ZoneOffset(zone.empty() ? timezone : zone, unix_ms / 1000).value_or(0);
 }
 
 }  // namespace tenuto

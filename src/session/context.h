@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "base/metrics.h"
@@ -43,12 +44,15 @@ struct SessionSettings {
   int32_t window_answer_tokens = 0;   // kept free for an answer of unknown length; 0: an eighth
   size_t sessions_cached_max = 1024;  // sessions whose tokens stay in memory while idle
   RecallSettings recall;
-  uint64_t ttl_s = 0;  // a session that was not updated for so long is deleted; 0: never
+  std::string timezone;  // of sessions and requests that do not say; "": UTC
+  uint64_t ttl_s = 0;    // a session that was not updated for so long is deleted; 0: never
   Quotas quotas;
   size_t restore_reads_ahead = 1;  // pieces read and checked while one is imported
   size_t restore_buffer_bytes =
       0;  // of each buffer that is made at the start for such reads; 0: when needed
 
+  // Seconds east of Greenwich at a moment: of `zone`, or where it is "" of `timezone`.
+  int32_t ZoneAt(const std::string& zone, int64_t unix_ms) const;
   // Where a session's window is cut, for a turn that asks for at most `max_tokens`.
   WindowLimits Limits(std::optional<int32_t> max_tokens) const;
 };

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <boost/json.hpp>
+#include <set>
 #include <utility>
 
 #include "session/items.h"
@@ -9,6 +11,8 @@
 
 namespace tenuto {
 namespace {
+
+namespace json = boost::json;
 
 Error AtItem(size_t index, Error error) {
   return std::move(error)
@@ -48,7 +52,8 @@ class Planner {
   Planner(const SessionContext& context, const SessionKey& key, const LoadedSession& loaded,
           std::vector<ImportItem> items)
       : context_(context),
-        limits_(EffectiveSettings(context.settings, loaded.marks.overrides).Limits(std::nullopt)),
+        settings_(EffectiveSettings(context.settings, loaded.marks.overrides)),
+        limits_(settings_.Limits(std::nullopt)),
         items_(std::move(items)),
         close_(CloseTokens(context.engine)),
         window_(loaded.window),
@@ -76,10 +81,10 @@ class Planner {
   Status TakeSystem(size_t count) {
     for (size_t i = 0; i < count; ++i)
       system_.push_back(items_[i].message);
-    const std::string json = ItemsToJson(system_);
+    const std::string given = ItemsToJson(system_);
     if (head_.empty()) {
-      system_json_ = json;
-    } else if (count > 0 && json != system_json_) {
+      system_json_ = given;
+    } else if (count > 0 && given != system_json_) {
       return AtItem(0, {Code::kInvalid,
                         "the system item differs from the one this session began with; leave it "
                         "out, or use another session"});
@@ -186,18 +191,27 @@ class Planner {
                       {reinterpret_cast<const char*>(entropy.data()), entropy.size()});
   }
 
-  std::string ImportedItemsJson(const ItemRun& run, bool first) const {
+  // Of who spoke; an item without a time is of the one before it.
+  int32_t ZoneOf(size_t item) {
+    const ImportItem& given = items_[item];
+    if (given.unix_ms != 0)
+      last_zone_s_ = given.zone_s.value_or(settings_.ZoneAt("", given.unix_ms));
+    return last_zone_s_;
+  }
+
+  std::string ImportedItemsJson(const ItemRun& run, bool first) {
     std::vector<StoredItem> stored;
     if (first)
       for (const ChatMessage& message : system_)
         stored.push_back({message, ""});
     for (size_t i = run.begin; i < run.end; ++i)
-      stored.push_back({items_[i].message, items_[i].client_id});
+      stored.push_back({items_[i].message, items_[i].client_id, ZoneOf(i)});
     if (!run.answered) stored.push_back({{"assistant", "", ""}, ""});
     return StoredItemsJson(stored);
   }
 
   const SessionContext& context_;
+  const SessionSettings settings_;
   const WindowLimits limits_;
   const std::vector<ImportItem> items_;
   std::vector<ChatMessage> system_;
@@ -207,6 +221,7 @@ class Planner {
   TurnId head_;
   const int64_t now_unix_ms_;
   int64_t last_unix_ms_ = 0;
+  int32_t last_zone_s_ = 0;
   ImportPlan plan_;
 };
 

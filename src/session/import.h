@@ -4,6 +4,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,9 +15,10 @@
 namespace tenuto {
 
 struct ImportItem {
-  ChatMessage message;    // roles system (only in front), user, assistant
-  int64_t unix_ms = 0;    // 0: not given
-  std::string client_id;  // the client's own name for it; "" when it has none
+  ChatMessage message;                 // roles system (only in front), user, assistant, tool
+  int64_t unix_ms = 0;                 // 0: not given
+  std::string client_id;               // the client's own name for it; "" when it has none
+  std::optional<int32_t> zone_s = {};  // of who spoke; none: as the session says
 };
 
 struct ImportOutcome {

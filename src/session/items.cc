@@ -3,6 +3,7 @@
 #include <boost/json.hpp>
 
 #include "crypto/hash.h"
+#include "recall/zone.h"
 #include "session/recall_record.h"
 
 namespace tenuto {
@@ -10,9 +11,19 @@ namespace {
 
 namespace json = boost::json;
 
-json::object ItemToJson(const ChatMessage& item, bool raw) {
+json::object ItemToJson(const ChatMessage& item) {
   json::object object{{"role", item.role}, {"content", item.content}};
   if (!item.name.empty()) object["name"] = item.name;
+  boost::system::error_code error;
+  if (!item.tool_calls.empty()) object["tool_calls"] = json::parse(item.tool_calls, error);
+  if (!item.tool_call_id.empty()) object["tool_call_id"] = item.tool_call_id;
+  return object;
+}
+
+json::object ItemToJson(const StoredItem& item, bool raw) {
+  json::object object = ItemToJson(item.message);
+  if (!item.client_id.empty()) object["client_id"] = item.client_id;
+  if (item.zone_s != 0) object["zone"] = OffsetText(item.zone_s);
   if (raw) object["raw"] = true;
   return object;
 }
@@ -57,17 +68,14 @@ std::span<const ChatMessage> SystemItems(std::span<const ChatMessage> messages) 
 std::string ItemsToJson(std::span<const ChatMessage> items) {
   json::array array;
   for (const ChatMessage& item : items)
-    array.push_back(ItemToJson(item, false));
+    array.push_back(ItemToJson(item));
   return json::serialize(array);
 }
 
 std::string StoredItemsJson(std::span<const StoredItem> items) {
   json::array array;
-  for (const StoredItem& item : items) {
-    json::object object = ItemToJson(item.message, false);
-    if (!item.client_id.empty()) object["client_id"] = item.client_id;
-    array.push_back(std::move(object));
-  }
+  for (const StoredItem& item : items)
+    array.push_back(ItemToJson(item, false));
   return json::serialize(array);
 }
 
@@ -78,9 +86,15 @@ Result<std::vector<StoredItem>> StoredItemsFromJson(const std::string& text) {
   for (const json::value& entry : value.get_array()) {
     if (!entry.is_object()) return CorruptItems();
     const json::object& object = entry.get_object();
-    items.push_back(
-        {{StringOr(object, "role"), StringOr(object, "content"), StringOr(object, "name")},
-         StringOr(object, "client_id")});
+    StoredItem item;
+    item.message = {StringOr(object, "role"), StringOr(object, "content"),
+                    StringOr(object, "name")};
+    const json::value* calls = object.if_contains("tool_calls");
+    if (calls != nullptr && calls->is_array()) item.message.tool_calls = json::serialize(*calls);
+    item.message.tool_call_id = StringOr(object, "tool_call_id");
+    item.client_id = StringOr(object, "client_id");
+    item.zone_s = ZoneOffset(StringOr(object, "zone"), 0).value_or(0);
+    items.push_back(std::move(item));
   }
   return items;
 }
@@ -94,17 +108,16 @@ Result<std::vector<ChatMessage>> ItemsFromJson(const std::string& text) {
   return messages;
 }
 
-std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt,
-                          const std::string& answer) {
+std::string TurnItemsJson(const TurnRequest& request, const std::string& answer, int32_t zone_s) {
   const bool raw = request.kind != TurnRequest::Kind::kChat;
   json::array array;
   if (raw) {
-    array.push_back(ItemToJson({"user", raw_prompt, ""}, true));
+    array.push_back(ItemToJson(StoredItem{{"user", request.text, ""}, "", zone_s}, true));
   } else {
     for (const ChatMessage& item : request.messages)
-      array.push_back(ItemToJson(item, false));
+      array.push_back(ItemToJson({item, "", item.role == "system" ? 0 : zone_s}, false));
   }
-  array.push_back(ItemToJson({"assistant", answer, ""}, raw));
+  array.push_back(ItemToJson(StoredItem{{"assistant", answer, ""}, "", zone_s}, raw));
   return json::serialize(array);
 }
 
@@ -215,6 +228,7 @@ std::string RequestDigest(const TurnRequest& request) {
     hash.UpdateField(stop);
   hash.UpdateU64(request.ignore_end ? 1 : 0);
   hash.UpdateField(request.params_json);
+  if (!request.timezone.empty()) hash.UpdateField(request.timezone);
   return hash.Finish().Hex();
 }
 

@@ -1,6 +1,7 @@
 // The JSON that the log keeps for clients: items of a turn, system items, the acknowledged outcome.
-// Pure. Form of an item: {"role","content"[,"name"][,"client_id"][,"raw":true]}; "raw" marks text
-// that went in without a chat template.
+// Pure. Form of an item: {"role","content"[,"name"][,"tool_calls"][,"tool_call_id"][,"client_id"]
+// [,"zone"][,"raw":true]}; "raw" marks text that went in without a chat template, "zone" is that of
+// who spoke, as "+09:00".
 #pragma once
 
 #include <span>
@@ -17,15 +18,16 @@ namespace tenuto {
 std::span<const ChatMessage> SystemItems(std::span<const ChatMessage> messages);
 std::string ItemsToJson(std::span<const ChatMessage> items);
 
-// Items of a whole turn: what was asked and the answer. `raw_prompt` is the text of a request
-// without messages.
-std::string TurnItemsJson(const TurnRequest& request, const std::string& raw_prompt,
-                          const std::string& answer);
+// Items of a whole turn: what was asked and the answer. `request.text` is that of a request without
+// messages; `zone_s` that of who asked.
+std::string TurnItemsJson(const TurnRequest& request, const std::string& answer,
+                          int32_t zone_s = 0);
 
 // Items as they are stored, with the name that a client has for each ("" for none).
 struct StoredItem {
   ChatMessage message;
   std::string client_id;
+  int32_t zone_s = 0;  // of who spoke, east of Greenwich
 };
 std::string StoredItemsJson(std::span<const StoredItem> items);
 // kCorrupt: not the JSON this module writes.

@@ -147,6 +147,7 @@ Status SessionManager::Plan(const TurnPtr& turn, Prepared prepared) {
   const int32_t answer_min = turn->request.max_tokens.value_or(1) > 0 ? 1 : 0;
   const auto suffix = static_cast<int32_t>(turn->tokens.suffix.size());
   turn->settings = turn->session ? SettingsOf(*turn->session) : context_.settings;
+  turn->zone_s = turn->settings.ZoneAt(turn->request.timezone, turn->created_unix_ms);
   if (turn->session) TENUTO_TRY(CheckQuota(*turn));
   const WindowLimits limits = turn->settings.Limits(turn->request.max_tokens);
   // First: a message beside such a system prompt does not fit either.

@@ -21,15 +21,23 @@ void Merge(MemoryAnswer& all, MemoryAnswer one, size_t limit) {
   if (all.hits.size() > limit) all.hits.resize(limit);
 }
 
+Result<MemoryAnswer> SearchOne(const SessionContext& context, RecallMemory& recall,
+                               const SessionRow& row, const MemorySearch& search) {
+  const int64_t now_unix_ms = context.clock.UnixMs();
+  TENUTO_ASSIGN(const SessionOverrides own, OverridesFromJson(row.settings_json));
+  const int32_t zone_s =
+      EffectiveSettings(context.settings, own).ZoneAt(search.timezone, now_unix_ms);
+  return recall.Search(row, OwnerDigest(row.key), search, now_unix_ms, zone_s);
+}
+
 Result<MemoryAnswer> SearchAll(const SessionContext& context, RecallMemory& recall,
-                               const MemorySearch& search, int64_t now_unix_ms) {
+                               const MemorySearch& search) {
   MemoryAnswer all;
   const auto page = context.log.ListSessions(search.tenant, search.user, "", kSessionsSearchedMax);
   if (!page.ok()) return page.error();
   for (const SessionRow& row : page->sessions) {
     if (row.turns == 0) continue;
-    TENUTO_ASSIGN(MemoryAnswer one, recall.Search(row, OwnerDigest(row.key), search.query,
-                                                  now_unix_ms, search.limit));
+    TENUTO_ASSIGN(MemoryAnswer one, SearchOne(context, recall, row, search));
     Merge(all, std::move(one), search.limit);
   }
   if (all.decision.empty()) all.decision = "empty";
@@ -55,10 +63,9 @@ void SessionManager::Search(MemorySearch search, std::function<void(Result<Memor
   AnswerFromPool(
       context_,
       [this, search = std::move(search)]() -> Result<MemoryAnswer> {
-        const int64_t now_unix_ms = context_.clock.UnixMs();
-        if (!search.session) return SearchAll(context_, *recall_, search, now_unix_ms);
+        if (!search.session) return SearchAll(context_, *recall_, search);
         TENUTO_ASSIGN(const SessionRow row, context_.log.FindSession(*search.session));
-        return recall_->Search(row, OwnerDigest(row.key), search.query, now_unix_ms, search.limit);
+        return SearchOne(context_, *recall_, row, search);
       },
       std::move(done));
 }

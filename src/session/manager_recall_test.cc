@@ -1,4 +1,5 @@
 // Turns that left the window and come back when a message asks for them.
+#include "recall/dates.h"
 #include "session/recall_testing.h"
 
 namespace tenuto {
@@ -263,6 +264,22 @@ TEST_F(Recall, SearchFindsWhatWasSaid) {
                        .user = "",
                        .query = "x",
                        .limit = 3}));
+}
+
+TEST_F(Recall, TheZoneOfWhoAsksIsKeptAndItsDayIsQuoted) {
+  TurnRequest request = TestStack::Chat("a", kFact);
+  request.timezone = "+14:00";
+  fact = Ask(std::move(request)).turn;
+  const SessionRow row = disk->log.FindSession(ParseSessionKey("a").value()).value();
+  const TurnRow turn = disk->log.ReadTurns(row.id, row.head).value().front();
+  EXPECT_NE(turn.items_json.find("\"zone\":\"+14:00\""), std::string::npos) << turn.items_json;
+  Ask(kOtherFact);
+  for (int i = 0; i < 200 && Ask(Filler(i)).archived_turns <= 3; ++i) {
+  }
+  const TurnOutcome asked = Ask(kQuestion);
+  ASSERT_EQ(asked.recall.decision, "injected");
+  const std::string day = DayText(DayOf({turn.created_unix_ms / 1000, 14 * 3600}));
+  EXPECT_NE(PromptText(asked.turn).find(day + " user: " + kFact), std::string::npos) << day;
 }
 
 // Quotes of several questions do not fit side by side: older ones go, turns stay.

@@ -48,6 +48,7 @@ Result<ArchivedText> ArchivedTextOf(const std::string& items_json, int64_t unix_
   for (const StoredItem& item : items) {
     const ChatMessage& message = item.message;
     if (text.client_id.empty()) text.client_id = item.client_id;
+    if (text.zone_s == 0) text.zone_s = item.zone_s;
     if (message.role == "user") {
       AddLine(text.user, message.content);
       if (text.name.empty()) text.name = message.name;
@@ -74,7 +75,7 @@ std::string QuoteText(const QuotedTurn& turn) {
   const std::string user = PartText(turn.text.user, turn.quote.user);
   const std::string answer = PartText(turn.text.answer, turn.quote.answer);
   if (user.empty() && answer.empty()) return "";
-  std::string text = DayText(DayOf({turn.text.unix_ms / kMsPerS, 0}));
+  std::string text = DayText(DayOf({turn.text.unix_ms / kMsPerS, turn.text.zone_s}));
   if (!user.empty()) {
     text += " user";
     if (!turn.text.name.empty()) text += " (" + turn.text.name + ")";

@@ -25,6 +25,7 @@ struct ArchivedText {
   std::string name;       // of the first user item that has one
   std::string client_id;  // of the first item that has one
   int64_t unix_ms = 0;
+  int32_t zone_s = 0;  // of the first item that has one: which day it was for who spoke
 };
 // kCorrupt: the items are not what this version stores.
 Result<ArchivedText> ArchivedTextOf(const std::string& items_json, int64_t unix_ms = 0);

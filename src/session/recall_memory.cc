@@ -18,8 +18,8 @@ constexpr size_t kIndexPageTurns = 1024;  // read from the log at once
 constexpr uint32_t kFoundWordsMax = 200;  // of each side of a turn that a search found
 constexpr int64_t kMsPerS = 1000;
 
-Moment MomentOf(int64_t unix_ms) {
-  return {unix_ms / kMsPerS, 0};
+Moment MomentOf(int64_t unix_ms, int32_t zone_s) {
+  return {unix_ms / kMsPerS, zone_s};
 }
 
 void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const ArchivedText& text,
@@ -28,7 +28,7 @@ void AddTurn(RecallIndex& index, Analyser& analyser, const ItemsRow& row, const 
   for (const RecallQuote& quote : record.quotes)
     recalled.push_back(static_cast<uint32_t>(quote.line));
   index.Add(analyser, {.turn = static_cast<uint32_t>(row.line),
-                       .time = MomentOf(text.unix_ms),
+                       .time = MomentOf(text.unix_ms, text.zone_s),
                        .user = text.user,
                        .answer = text.answer,
                        .tool = text.tool,
@@ -196,7 +196,7 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
     }
     const Query query = BuildQuery(tools->analyser, entry->index,
                                    {.text = question.message,
-                                    .time = MomentOf(question.now_unix_ms),
+                                    .time = MomentOf(question.now_unix_ms, question.zone_s),
                                     .last_user = last.user,
                                     .last_answer = last.answer});
     ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, hits_max);
@@ -266,18 +266,19 @@ Status RecallMemory::ChooseArchived(const RecallQuestion& question, RecallChoice
 }
 
 Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256& owner,
-                                          const std::string& query, int64_t now_unix_ms,
-                                          size_t limit) {
+                                          const MemorySearch& search, int64_t now_unix_ms,
+                                          int32_t zone_s) {
   MemoryAnswer answer;
   answer.decision = "empty";
   RecallQuestion question;
   question.row = row;
   question.owner = owner;
-  question.message = query;
+  question.message = search.query;
   question.now_unix_ms = now_unix_ms;
+  question.zone_s = zone_s;
   question.in_conversation = false;
   question.scope.candidates = {{1, static_cast<uint32_t>(row.turns) + 1}};
-  TENUTO_ASSIGN(const Ranked ranked, Rank(question, limit));
+  TENUTO_ASSIGN(const Ranked ranked, Rank(question, search.limit));
   const GateResult gate = ApplyGate(ranked.ranking, {});
   for (const RecallHit& hit : ranked.ranking.hits) {
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, hit.turn, 1));

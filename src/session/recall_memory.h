@@ -36,6 +36,7 @@ struct RecallQuestion {
   std::map<uint64_t, uint64_t> superseded;  // by line: the line that a client says holds instead
   std::string message;
   int64_t now_unix_ms = 0;
+  int32_t zone_s = 0;  // of who asks
   bool forced = false;
   bool in_conversation = true;  // false: a search, which leans on nothing said before
   int32_t tokens_max = 0;       // of the span, frame included
@@ -64,7 +65,7 @@ class RecallMemory {
   Status CatchUp(const SessionRow& row, const Digest256& owner);
   // Of the whole line, the window included.
   Result<MemoryAnswer> Search(const SessionRow& row, const Digest256& owner,
-                              const std::string& query, int64_t now_unix_ms, size_t limit);
+                              const MemorySearch& search, int64_t now_unix_ms, int32_t zone_s);
 
  private:
   // What is locked while an index is used: brings it up, ranks.

@@ -37,7 +37,8 @@ struct MemorySearch {
   std::optional<SessionKey> session;
   std::string tenant, user;  // without a session
   std::string query;
-  size_t limit = 10;  // <= 100
+  std::string timezone = {};  // of who asks; "": as the session says
+  size_t limit = 10;          // <= 100
 };
 struct MemoryHit {
   SessionKey session;

@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "recall/zone.h"
 #include "session/context.h"
 
 namespace tenuto {
@@ -17,6 +18,7 @@ constexpr int64_t kWindowTokensMin = 64;  // smaller ones hold no turn
 constexpr int64_t kShareOfAnswer = 4;     // see SessionSettings::Limits
 constexpr int64_t kTtlMax = int64_t{100} * 366 * 24 * 3600;
 constexpr int64_t kCountMax = (int64_t{1} << 53) - 1;  // what every JSON reader holds
+constexpr std::string_view kTimezone = "timezone";     // the one setting that is no number
 constexpr std::array<std::string_view, 3> kModeNames = {"auto", "off", "force"};
 static_assert(static_cast<int>(RecallMode::kOff) == 1 &&
               static_cast<int>(RecallMode::kForced) == 2);
@@ -126,8 +128,8 @@ Result<int64_t> NumberFrom(const Field& field, const json::value& value) {
 std::string KnownNames() {
   std::string names;
   for (const Field& field : kFields)
-    names += (names.empty() ? "" : ", ") + PathOf(field);
-  return names;
+    names += PathOf(field) + ", ";
+  return names + std::string(kTimezone);
 }
 
 Status ReadField(std::string_view group, std::string_view name, const json::value& value,
@@ -141,6 +143,16 @@ Status ReadField(std::string_view group, std::string_view name, const json::valu
   if (value.is_null()) return Ok();
   TENUTO_ASSIGN(change, NumberFrom(*field, value));
   return Ok();
+}
+
+Result<std::string> ReadTimezone(const json::value& value) {
+  if (value.is_null()) return std::string();
+  const json::string* zone = value.if_string();
+  if (zone == nullptr || !ZoneOffset(*zone, 0))
+    return Invalid(
+        std::string(kTimezone),
+        "must be a time zone such as \"Europe/Berlin\", or an offset such as \"+09:00\"");
+  return std::string(*zone);
 }
 
 Status ReadGroup(std::string_view group, const json::value& value, SettingsPatch& patch) {
@@ -194,7 +206,9 @@ Result<SettingsPatch> SettingsPatchFrom(const json::object& object) {
   SettingsPatch patch;
   for (const auto& member : object) {
     const std::string_view name = member.key();
-    if (IsGroup(name)) {
+    if (name == kTimezone) {
+      TENUTO_ASSIGN(patch.timezone, ReadTimezone(member.value()));
+    } else if (IsGroup(name)) {
       TENUTO_TRY(ReadGroup(name, member.value(), patch));
     } else {
       TENUTO_TRY(ReadField("", name, member.value(), patch));
@@ -202,7 +216,8 @@ Result<SettingsPatch> SettingsPatchFrom(const json::object& object) {
   }
   const bool changes =
       std::ranges::any_of(patch.changes, [](const auto& change) { return change.has_value(); });
-  if (!changes) return Error(Code::kInvalid, "nothing to change; there are " + KnownNames());
+  if (!changes && !patch.timezone)
+    return Error(Code::kInvalid, "nothing to change; there are " + KnownNames());
   return patch;
 }
 
@@ -211,6 +226,7 @@ Result<SessionOverrides> PatchSettings(SessionOverrides before, const SettingsPa
   SessionOverrides after = std::move(before);
   for (size_t i = 0; i < kSettingsCount; ++i)
     if (patch.changes[i]) after.values[i] = *patch.changes[i];
+  if (patch.timezone) after.timezone = *patch.timezone;
   const SessionSettings holds = EffectiveSettings(server, after);
   for (const Field& field : kFields) {
     const auto& value = after[field.id];
@@ -249,6 +265,7 @@ SessionSettings EffectiveSettings(const SessionSettings& server, const SessionOv
     holds.recall.mode = static_cast<RecallMode>(*mode);
   holds.recall.tokens_max = Int32Or(session[SettingId::kRecallTokens], server.recall.tokens_max);
   holds.recall.share_max = ShareOr(session[SettingId::kRecallShare], server.recall.share_max);
+  if (!session.timezone.empty()) holds.timezone = session.timezone;
   holds.ttl_s = Tighter(server.ttl_s, session[SettingId::kTtl]);
   holds.quotas.session_turns_max =
       Tighter(server.quotas.session_turns_max, session[SettingId::kTurnsMax]);
@@ -272,6 +289,7 @@ std::string OverridesToJson(const SessionOverrides& session) {
     if (!group.is_object()) group.emplace_object();
     group.get_object()[field.name] = std::move(value);
   }
+  if (!session.timezone.empty()) object[kTimezone] = session.timezone;
   return json::serialize(object);
 }
 
@@ -294,6 +312,10 @@ Result<SessionOverrides> OverridesFromJson(const std::string& text) {
     if (!number.ok() || *number < 0) return Corrupt();
     session[field.id] = *number;
   }
+  if (const json::value* zone = stored.get_object().if_contains(kTimezone)) {
+    if (!zone->is_string()) return Corrupt();
+    session.timezone = zone->get_string();
+  }
   return session;
 }
 
@@ -301,6 +323,7 @@ std::vector<std::string> SettingNames() {
   std::vector<std::string> names;
   for (const Field& field : kFields)
     names.push_back(PathOf(field));
+  names.emplace_back(kTimezone);
   return names;
 }
 

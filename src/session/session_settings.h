@@ -34,6 +34,7 @@ inline constexpr size_t kSettingsCount = 11;
 // By SettingId. Absent: as the server says.
 struct SessionOverrides {
   std::array<std::optional<int64_t>, kSettingsCount> values;
+  std::string timezone;  // "": none of its own
 
   std::optional<int64_t>& operator[](SettingId id) { return values[static_cast<size_t>(id)]; }
   const std::optional<int64_t>& operator[](SettingId id) const {
@@ -45,12 +46,13 @@ struct SessionOverrides {
 // A change of some: absent is unchanged, an empty one takes a setting back.
 struct SettingsPatch {
   std::array<std::optional<std::optional<int64_t>>, kSettingsCount> changes;
+  std::optional<std::string> timezone;  // "" takes it back
 };
 
 // {"window": {"tokens", "high", "low", "grid_tokens", "answer_tokens"}, "recall": {"mode",
-// "tokens", "share"}, "ttl_s", "turns_max", "bytes_max"}, any of them; null takes back a setting or
-// a whole group. kInvalid, `At` the field as "window.tokens": an unknown name, a wrong type,
-// nothing to change.
+// "tokens", "share"}, "ttl_s", "turns_max", "bytes_max", "timezone"}, any of them; null takes back
+// a setting or a whole group. kInvalid, `At` the field as "window.tokens": an unknown name, a wrong
+// type, no such zone, nothing to change.
 Result<SettingsPatch> SettingsPatchFrom(const boost::json::object& object);
 
 // kInvalid, `At` the field with what is allowed: a value out of range, low water not below high.

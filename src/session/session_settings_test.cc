@@ -48,10 +48,10 @@ TEST(SessionSettingsForm, AllOfThemThereAndBack) {
   const std::string all =
       R"({"window":{"tokens":400,"high":80,"low":40,"grid_tokens":16,"answer_tokens":50},)"
       R"("recall":{"mode":"force","tokens":100,"share":20},"ttl_s":60,"turns_max":9,)"
-      R"("bytes_max":4096})";
+      R"("bytes_max":4096,"timezone":"Asia/Tokyo"})";
   EXPECT_EQ(After(all), all);
   EXPECT_EQ(OverridesToJson(OverridesFromJson(all).value()), all);
-  EXPECT_EQ(SettingNames().size(), kSettingsCount);
+  EXPECT_EQ(SettingNames().size(), kSettingsCount + 1);
   const SessionSettings holds = EffectiveSettings(Server(), OverridesFromJson(all).value());
   EXPECT_EQ(holds.window_tokens, 400);
   EXPECT_DOUBLE_EQ(holds.window_high, 0.8);
@@ -65,6 +65,9 @@ TEST(SessionSettingsForm, AllOfThemThereAndBack) {
   EXPECT_EQ(holds.ttl_s, 60u);
   EXPECT_EQ(holds.quotas.session_turns_max, 9u);
   EXPECT_EQ(holds.quotas.session_bytes_max, 4096u);
+  EXPECT_EQ(holds.ZoneAt("", 0), 9 * 3600);
+  EXPECT_EQ(holds.ZoneAt("-02:00", 0), -2 * 3600);  // who asks says another
+  EXPECT_EQ(Server().ZoneAt("", 0), 0);
 }
 
 TEST(SessionSettingsForm, APatchChangesWhatItNames) {
@@ -72,6 +75,8 @@ TEST(SessionSettingsForm, APatchChangesWhatItNames) {
   EXPECT_EQ(After(R"({"ttl_s":null})", before), R"({"window":{"tokens":400,"high":80}})");
   EXPECT_EQ(After(R"({"window":{"high":null}})", before),
             R"({"window":{"tokens":400},"ttl_s":60})");
+  EXPECT_EQ(After(R"({"timezone":"+09:00"})", R"({"timezone":"UTC"})"), R"({"timezone":"+09:00"})");
+  EXPECT_EQ(After(R"({"timezone":null})", R"({"ttl_s":60,"timezone":"UTC"})"), R"({"ttl_s":60})");
   EXPECT_EQ(After(R"({"window":null})", before), R"({"ttl_s":60})");
   EXPECT_EQ(After(R"({"ttl_s":61.0,"recall":{"mode":"off"}})", before),
             R"({"window":{"tokens":400,"high":80},"recall":{"mode":"off"},"ttl_s":61})");
@@ -102,6 +107,9 @@ TEST(SessionSettingsForm, WhatIsWrongIsNamedWithWhatIsAllowed) {
       {R"({"recall":{"mode":1}})", "recall.mode"},
       {R"({"recall":{"tokens":501}})", "recall.tokens"},
       {R"({"recall":{"share":51}})", "recall.share"},
+      {R"({"timezone":"Atlantis/Poseidonis"})", "timezone"},
+      {R"({"timezone":9})", "timezone"},
+      {R"({"timezone":""})", "timezone"},
       {R"({"ttl_s":0})", "ttl_s"},
       {R"({"ttl_s":-1})", "ttl_s"},
       {R"({"ttl_s":1001})", "ttl_s"},

@@ -99,6 +99,7 @@ struct Turn {
   TokenPos taken_ahead = 0;  // KV of the cut window that was there already
 
   int64_t created_unix_ms = 0;
+  int32_t zone_s = 0;  // of who asks, then
   int64_t submitted_ns = 0;
   int64_t admitted_ns = 0;
   int64_t commit_started_ns = 0;

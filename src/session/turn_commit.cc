@@ -72,7 +72,7 @@ void SessionManager::Commit(const TurnPtr& turn, RunResult result) {
   row.window_first = turn->history()->first();
   row.close_tokens = turn->tokens.close_tokens;
   row.recall_json = RecordToJson(turn->recalled);
-  row.items_json = TurnItemsJson(turn->request, turn->request.text, turn->text);
+  row.items_json = TurnItemsJson(turn->request, turn->text, turn->zone_s);
   row.params_json = ParamsWithSeed(turn->request.params_json, turn->outcome.seed);
   row.finish_reason = turn->outcome.finish_reason;
   row.incomplete = turn->outcome.incomplete;

@@ -91,6 +91,7 @@ void SessionManager::Recall(const TurnPtr& turn) {
   question.superseded = turn->session->marks.superseded;
   question.message = MessageOf(turn->request);
   question.now_unix_ms = turn->created_unix_ms;
+  question.zone_s = turn->zone_s;
   question.forced = mode == RecallMode::kForced;
   question.tokens_max = RecallRoom(*turn, window);
   question.mark = window.mark();

@@ -38,6 +38,7 @@ struct TurnRequest {
   bool ignore_end = false;
   std::string idempotency_key;       // needs a session
   std::optional<RecallMode> recall;  // none: as the settings say
+  std::string timezone;              // of who asks, as in ZoneOffset; "": as the settings say
   std::string params_json = "{}";    // as resolved, for the log
 };
 
@@ -104,6 +105,18 @@ struct TurnPageRequest {
 struct TurnPage {
   std::vector<TurnRow> turns;
   std::vector<TurnMarks> marks;  // of the session's turns, on this page or not
+  bool more = false;
+};
+
+// A place in a session's line, for reading all of it in pages.
+struct LineCursor {
+  TurnId head;         // whose line; empty: the session's as it is then
+  uint64_t turns = 0;  // of that line
+  uint64_t line = 1;   // the next turn's number
+};
+struct LinePage {
+  std::vector<TurnRow> turns;  // in order
+  LineCursor next;
   bool more = false;
 };
 

@@ -38,6 +38,7 @@ constexpr std::array kSampling = {
     Honoured("stream"),
     Honoured("session_id"),
     Honoured("recall"),
+    Honoured("timezone"),
 };
 
 // Fields of llama-server and vLLM that we don't do, by the value that turns each off.
@@ -149,7 +150,7 @@ constexpr std::array kDetokenize = {Honoured("tokens"), Honoured("model")};
 
 constexpr std::array kSearch = {
     Honoured("session_id"), Honoured("scope"), Honoured("user"),
-    Honoured("query"),      Honoured("limit"),
+    Honoured("query"),      Honoured("limit"), Honoured("timezone"),
 };
 
 constexpr std::array kReplay = {Honoured("without"), Honoured("max_tokens")};

@@ -236,6 +236,14 @@ TEST(ChatRequest, SessionOfBodyAndHead) {
   EXPECT_EQ(GoodChat(Chat(), {"x", "key-1"}).turn.idempotency_key, "key-1");
 }
 
+TEST(ChatRequest, Timezone) {
+  EXPECT_EQ(GoodChat(Chat("")).turn.timezone, "");
+  EXPECT_EQ(GoodChat(Chat(R"(,"timezone":"Asia/Tokyo")")).turn.timezone, "Asia/Tokyo");
+  EXPECT_EQ(GoodChat(Chat(R"(,"timezone":"-03:30")")).turn.timezone, "-03:30");
+  for (const std::string bad : {"\"\"", "\"Tokyo time\"", "9", "\"+9\"", "[]"})
+    EXPECT_EQ(ChatField(Chat(",\"timezone\":" + bad)), "timezone") << bad;
+}
+
 TEST(ChatRequest, Recall) {
   const auto logged = [](const GenerateRequest& request, const std::string& value) {
     return request.turn.params_json.find("\"recall\":" + value) != std::string::npos;

@@ -1,10 +1,14 @@
 #include "serve/requests/import.h"
 
+#include <algorithm>
+#include <boost/json/array.hpp>
 #include <boost/json/object.hpp>
 #include <charconv>
 #include <chrono>
+#include <initializer_list>
 #include <string>
 
+#include "base/limits.h"
 #include "serve/json/parse.h"
 
 namespace tenuto {
@@ -54,15 +58,16 @@ int64_t TimeOfDayMs(Reader& reader) {
   return ((hour * 60 + minute) * 60 + second) * int64_t{1000} + milliseconds;
 }
 
-int64_t OffsetMs(Reader& reader) {
-  if (reader.Take('Z') || reader.rest.empty()) return 0;
+// Seconds; nullopt: none is given.
+std::optional<int32_t> Offset(Reader& reader) {
+  if (reader.Take('Z') || reader.rest.empty()) return std::nullopt;
   const bool behind = reader.Take('-');
   if (!behind) reader.Expect('+');
   const int hours = reader.Digits(2);
   reader.Take(':');
   const int minutes = reader.Digits(2);
   if (hours > 23 || minutes > 59) reader.good = false;
-  const int64_t offset = (hours * 60 + minutes) * int64_t{60'000};
+  const int32_t offset = (hours * 60 + minutes) * 60;
   return behind ? -offset : offset;
 }
 
@@ -84,15 +89,16 @@ Result<std::string> ReadText(const json::object& object, std::string_view name, 
   return std::string(value->get_string());
 }
 
-Result<int64_t> ReadTime(const json::object& object, size_t index) {
+Status ReadTime(const json::object& object, size_t index, ImportItem& item) {
   const json::value* value = object.if_contains("time");
-  if (value == nullptr || value->is_null()) return int64_t{0};
+  if (value == nullptr || value->is_null()) return Ok();
   if (value->is_string()) {
-    const auto time = ParseTime(value->get_string());
-    if (time && *time > 0) return *time;
+    item.unix_ms = ParseTime(value->get_string(), &item.zone_s).value_or(0);
+    if (item.unix_ms > 0) return Ok();
   } else if (value->is_number()) {
     const double seconds = value->to_number<double>();
-    if (seconds > 0 && seconds <= kSecondsMax) return static_cast<int64_t>(seconds * 1000);
+    item.unix_ms = static_cast<int64_t>(seconds > 0 && seconds <= kSecondsMax ? seconds * 1000 : 0);
+    if (seconds > 0 && seconds <= kSecondsMax) return Ok();
   }
   return BadItem(index, "time", "must be like 2024-05-03T12:30:00Z, or seconds since 1970");
 }
@@ -111,13 +117,13 @@ Result<ImportItem> ReadItem(std::string_view line, size_t index) {
   TENUTO_ASSIGN(item.message.content, ReadText(*object, "content", index, line.size(), true));
   TENUTO_ASSIGN(item.message.name, ReadText(*object, "name", index, kNameBytesMax, false));
   TENUTO_ASSIGN(item.client_id, ReadText(*object, "id", index, kNameBytesMax, false));
-  TENUTO_ASSIGN(item.unix_ms, ReadTime(*object, index));
+  TENUTO_TRY(ReadTime(*object, index, item));
   return item;
 }
 
 }  // namespace
 
-std::optional<int64_t> ParseTime(std::string_view text) {
+std::optional<int64_t> ParseTime(std::string_view text, std::optional<int32_t>* zone_s) {
   Reader reader{text};
   const int year = reader.Digits(4);
   reader.Expect('-');
@@ -132,8 +138,10 @@ std::optional<int64_t> ParseTime(std::string_view text) {
   if (reader.rest.empty()) return time;
   if (!reader.Take('T')) reader.Expect(' ');
   time += TimeOfDayMs(reader);
-  time -= OffsetMs(reader);
+  const std::optional<int32_t> offset = Offset(reader);
   if (!reader.good || !reader.rest.empty()) return std::nullopt;
+  time -= offset.value_or(0) * int64_t{1000};
+  if (zone_s != nullptr) *zone_s = offset;
   return time;
 }
 

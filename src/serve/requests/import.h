@@ -19,7 +19,8 @@ Result<std::vector<ImportItem>> ParseImportBody(std::string_view body);
 
 // Milliseconds since 1970 of "2024-05-03", "2024-05-03T12:30:00Z", with a fraction of a second and
 // with an offset such as +02:00 in place of Z. nullopt: anything else, or a day that does not
-// exist.
-std::optional<int64_t> ParseTime(std::string_view text);
+// exist. `zone_s`, if any, gets the offset where one is given, Z aside: Z says no zone but a
+// moment.
+std::optional<int64_t> ParseTime(std::string_view text, std::optional<int32_t>* zone_s = nullptr);
 
 }  // namespace tenuto

@@ -16,6 +16,18 @@ TEST(ParseTime, FormsThatPeopleWrite) {
   EXPECT_EQ(ParseTime("2024-05-03T12:30:00-0130"), ParseTime("2024-05-03T14:00:00Z"));
 }
 
+TEST(ParseTime, TheZoneIsGivenToo) {
+  std::optional<int32_t> zone_s;
+  EXPECT_TRUE(ParseTime("2024-05-10T02:30:00+09:00", &zone_s));
+  EXPECT_EQ(zone_s, 9 * 3600);
+  EXPECT_TRUE(ParseTime("2024-05-10T02:30:00-0330", &zone_s));
+  EXPECT_EQ(zone_s, -(3 * 3600 + 30 * 60));
+  for (const char* text : {"2024-05-10T02:30:00Z", "2024-05-10T02:30:00"}) {
+    EXPECT_TRUE(ParseTime(text, &zone_s));
+    EXPECT_EQ(zone_s, std::nullopt) << text;
+  }
+}
+
 TEST(ParseTime, AnythingElseIsNone) {
   for (const char* text : {"", "2024", "2024-02-30", "2024-13-01", "2024-05-03T25:00Z",
                            "2024-05-03T12:60Z", "2024-05-03T12:30:00Zx", "2024-05-03T",

@@ -78,6 +78,7 @@ Result<SearchRequest> ParseSearchRequest(std::string_view body, const RequestHea
                                   " are searched for");
   }
   request.search.query = std::move(*query);
+  TENUTO_ASSIGN(request.search.timezone, ReadTimezone(object));
   TENUTO_ASSIGN(const auto limit, ReadInt(object, "limit", {1, int64_t{kSearchLimitMax}}));
   if (limit) request.search.limit = static_cast<size_t>(*limit);
   return request;

@@ -35,6 +35,8 @@ TEST(SearchRequest, InASessionOrInAllOfAUser) {
   EXPECT_EQ(request->search.limit, 100U);
   EXPECT_EQ(request->ignored, std::vector<std::string>{"frob"});
 
+  EXPECT_EQ(Search(R"("scope":"mine","query":"x","timezone":"+09:00")")->search.timezone, "+09:00");
+
   request = Search(R"("scope":"mine","query":"x")");
   ASSERT_TRUE(request.ok()) << request.error().message();
   EXPECT_FALSE(request->search.session.has_value());
@@ -57,6 +59,7 @@ TEST(SearchRequest, WhatIsWrongIsNamed) {
       {R"("scope":"mine","user":"","query":"x")", "user"},
       {R"("scope":"mine","user":"a b","query":"x")", "user"},
       {R"("scope":"mine","user":["a"],"query":"x")", "user"},
+      {session + R"("query":"x","timezone":"Nowhere")", "timezone"},
       {session + R"("limit":5)", "query"},
       {session + R"("query":null)", "query"},
       {session + R"("query":"")", "query"},

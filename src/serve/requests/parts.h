@@ -26,6 +26,9 @@ Status ReadSampling(const boost::json::object& object, const SamplingRules& rule
 // read.
 Status ReadRecall(const boost::json::object& object, bool chat, TurnRequest& turn);
 
+// `timezone`; "" when it is not given. kInvalid: there is no such zone.
+Result<std::string> ReadTimezone(const boost::json::object& object);
+
 // The resolved settings of a turn, for the log and for /completion's generation_settings.
 std::string SamplingJson(const TurnRequest& turn);
 

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/limits.h"
+#include "recall/zone.h"
 #include "serve/json/writer.h"
 #include "serve/requests/parts.h"
 #include "serve/requests/read.h"
@@ -174,6 +175,16 @@ Status ReadRecall(const json::object& object, bool chat, TurnRequest& turn) {
     return InvalidAt("recall", "must be \"auto\", \"off\" or \"force\"");
   }
   return Ok();
+}
+
+Result<std::string> ReadTimezone(const json::object& object) {
+  TENUTO_ASSIGN(auto zone, ReadString(object, "timezone"));
+  if (!zone) return std::string();
+  if (!ZoneOffset(*zone, 0))
+    return InvalidAt("timezone",
+                     "must be a time zone such as \"Europe/Berlin\", or an offset such as "
+                     "\"+09:00\"");
+  return std::move(*zone);
 }
 
 std::string SamplingJson(const TurnRequest& turn) {
