@@ -17,10 +17,13 @@ constexpr size_t kRequestItems = kImportItemsMax / 2;
 constexpr size_t kLineBytesMax = 12 * kMiB;
 constexpr auto kSilence = std::chrono::seconds(2);
 
+// A call of tools belongs to the turn that its results and the answer are of.
 bool EndsTurn(const std::string& line) {
   boost::system::error_code error;
   const auto value = boost::json::parse(line, error);
   if (error || !value.is_object()) return false;
+  const auto* calls = value.get_object().if_contains("tool_calls");
+  if (calls != nullptr && calls->is_array() && !calls->get_array().empty()) return false;
   const auto* role = value.get_object().if_contains("role");
   return role != nullptr && role->is_string() && role->get_string() == "assistant";
 }

@@ -4,6 +4,7 @@
 #include "serve/answers/sessions.h"
 #include "serve/json/writer.h"
 #include "session/items.h"
+#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
@@ -28,6 +29,8 @@ void WriteSession(JsonWriter& json, const StoredSession& session) {
 void WriteItem(JsonWriter& json, const ChatMessage& item) {
   json.Field("role", item.role).Field("content", item.content);
   if (!item.name.empty()) json.Field("name", item.name);
+  if (!item.tool_calls.empty()) json.Key("tool_calls").Raw(item.tool_calls);
+  if (!item.tool_call_id.empty()) json.Field("tool_call_id", item.tool_call_id);
 }
 
 std::string Indented(const std::string& text, const std::string& indent) {
@@ -86,7 +89,10 @@ Result<std::string> SessionText(const StoredSession& session, const std::vector<
     TENUTO_ASSIGN(const auto items, ItemsOf(turn));
     for (const auto& item : items) {
       const std::string who = item.name.empty() ? item.role : item.role + " (" + item.name + ")";
-      text += "  " + TerminalText(who) + ": " + Indented(TerminalText(item.content), "    ") + "\n";
+      std::string said = item.content;
+      if (const auto calls = ToolCallsFromJson(item.tool_calls); !calls.empty())
+        said += (said.empty() ? "" : "\n") + ToolCallsText(calls);
+      text += "  " + TerminalText(who) + ": " + Indented(TerminalText(said), "    ") + "\n";
     }
   }
   return text;

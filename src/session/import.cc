@@ -8,6 +8,7 @@
 
 #include "session/items.h"
 #include "session/recall_record.h"
+#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
@@ -27,25 +28,65 @@ struct ItemRun {
   bool answered = false;
 };
 
-Result<std::vector<ItemRun>> SplitIntoTurns(const std::vector<ImportItem>& items, size_t begin) {
-  std::vector<ItemRun> runs;
-  size_t start = begin;
-  for (size_t i = begin; i < items.size(); ++i) {
-    const std::string& role = items[i].message.role;
-    if (role == "assistant") {
-      if (i == start)
-        return AtItem(i, {Code::kInvalid, "an assistant's item needs a user's before it"});
-      runs.push_back({start, i + 1, true});
-      start = i + 1;
-    } else if (role != "user") {
-      return AtItem(i, {Code::kInvalid, role == "system"
-                                            ? "a system item stands before all others or not at all"
-                                            : "the role must be system, user or assistant"});
-    }
+// Cuts items into turns. A tool call and its results stand between a message and its answer, so
+// they are always of the turn they belong to.
+class Splitter {
+ public:
+  explicit Splitter(const std::vector<ImportItem>& items) : items_(items) {}
+
+  Result<std::vector<ItemRun>> Run(size_t begin) && {
+    start_ = begin;
+    for (size_t i = begin; i < items_.size(); ++i)
+      TENUTO_TRY(Take(i));
+    if (start_ < items_.size()) runs_.push_back({start_, items_.size(), false});
+    return std::move(runs_);
   }
-  if (start < items.size()) runs.push_back({start, items.size(), false});
-  return runs;
-}
+
+ private:
+  Status Take(size_t i) {
+    const ChatMessage& message = items_[i].message;
+    if (message.role == "assistant") return TakeAssistant(i);
+    if (message.role == "tool") {
+      if (calls_.erase(message.tool_call_id) > 0) return Ok();
+      return AtItem(i, {Code::kInvalid, "no call of the turn waits for the result of '" +
+                                            message.tool_call_id + "'"});
+    }
+    if (message.role != "user")
+      return AtItem(i, {Code::kInvalid, message.role == "system"
+                                            ? "a system item stands before all others or not at all"
+                                            : "the role must be system, user, assistant or tool"});
+    // Whoever called tools never answered.
+    if (called_) End(i, false);
+    return Ok();
+  }
+
+  Status TakeAssistant(size_t i) {
+    if (i == start_)
+      return AtItem(i, {Code::kInvalid, "an assistant's item needs a user's before it"});
+    const auto calls = ToolCallsFromJson(items_[i].message.tool_calls);
+    if (calls.empty()) {
+      End(i + 1, true);
+      return Ok();
+    }
+    called_ = true;
+    for (const ToolCall& call : calls)
+      calls_.insert(call.id);
+    return Ok();
+  }
+
+  void End(size_t end, bool answered) {
+    runs_.push_back({start_, end, answered});
+    start_ = end;
+    called_ = false;
+    calls_.clear();
+  }
+
+  const std::vector<ImportItem>& items_;
+  std::vector<ItemRun> runs_;
+  size_t start_ = 0;
+  bool called_ = false;          // in the turn so far
+  std::set<std::string> calls_;  // of the turn, without a result so far
+};
 
 class Planner {
  public:
@@ -71,7 +112,9 @@ class Planner {
     while (begin < items_.size() && items_[begin].message.role == "system")
       ++begin;
     TENUTO_TRY(TakeSystem(begin));
-    TENUTO_ASSIGN(const auto runs, SplitIntoTurns(items_, begin));
+    TENUTO_ASSIGN(const auto runs, Splitter(items_).Run(begin));
+    if (runs.empty())
+      return AtItem(0, {Code::kInvalid, "there is no turn to import: a system item alone is none"});
     for (const ItemRun& run : runs)
       TENUTO_TRY(AddTurn(run));
     return std::move(plan_);
@@ -98,7 +141,7 @@ class Planner {
     std::vector<ChatMessage> messages = first ? system_ : std::vector<ChatMessage>();
     for (size_t i = run.begin; i < asked_end; ++i)
       messages.push_back(items_[i].message);
-    auto tokens = ChatTurnTokens(context_.engine, messages, first, close_);
+    auto tokens = ChatTurnTokens(context_.engine, WithToolsAsText(messages), first, close_);
     if (!tokens.ok()) return AtItem(run.begin, std::move(tokens).error());
 
     TurnCommit commit;

@@ -32,10 +32,11 @@ struct ImportPlan {
   ImportOutcome outcome;
 };
 
-// A turn is the items up to and with an assistant's; what follows the last answer becomes a turn
-// without one, marked incomplete. `loaded` is the session as the log has it. kInvalid, `At` the
-// item as "items[3]": a role that can't stand there, an answer to nothing, another system prompt
-// than the session's.
+// A turn is the items up to and with an assistant's that calls no tool; what follows the last
+// answer becomes a turn without one, marked incomplete, as do tool calls that nobody answered.
+// `loaded` is the session as the log has it. kInvalid, `At` the item as "items[3]": a role that
+// can't stand there, an answer to nothing, a result that nobody called for, a system prompt that is
+// another than the session's or leaves no room in the window.
 Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
                               const LoadedSession& loaded, std::vector<ImportItem> items);
 

@@ -6,6 +6,7 @@
 #include "crypto/hash.h"
 #include "recall/dates.h"
 #include "session/items.h"
+#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
@@ -52,6 +53,9 @@ Result<ArchivedText> ArchivedTextOf(const std::string& items_json, int64_t unix_
     if (message.role == "user") {
       AddLine(text.user, message.content);
       if (text.name.empty()) text.name = message.name;
+    } else if (!message.tool_calls.empty()) {
+      AddLine(text.tool, ToolCallsText(ToolCallsFromJson(message.tool_calls)));
+      if (!message.content.empty()) AddLine(text.answer, message.content);
     } else if (message.role == "assistant") {
       AddLine(text.answer, message.content);
     } else if (message.role == "tool") {

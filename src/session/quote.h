@@ -21,7 +21,7 @@ namespace tenuto {
 struct ArchivedText {
   std::string user;  // the user's items, a line each
   std::string answer;
-  std::string tool;       // results of tools
+  std::string tool;       // calls of tools and their results
   std::string name;       // of the first user item that has one
   std::string client_id;  // of the first item that has one
   int64_t unix_ms = 0;

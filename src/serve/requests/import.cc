@@ -10,6 +10,7 @@
 
 #include "base/limits.h"
 #include "serve/json/parse.h"
+#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
@@ -17,6 +18,7 @@ namespace {
 namespace json = boost::json;
 
 constexpr size_t kNameBytesMax = 256;
+constexpr size_t kToolCallsMax = 128;           // of one item
 constexpr double kSecondsMax = 253402300799.0;  // the end of the year 9999
 
 // Reads from the front of a text; `good` falls with the first thing that is not there.
@@ -89,6 +91,70 @@ Result<std::string> ReadText(const json::object& object, std::string_view name, 
   return std::string(value->get_string());
 }
 
+Status OnlyKnown(const json::object& object, std::initializer_list<std::string_view> names,
+                 size_t index, const std::string& path) {
+  for (const auto& member : object) {
+    const std::string_view name = member.key();
+    if (std::ranges::find(names, name) == names.end())
+      return BadItem(index, path + std::string(name.substr(0, 64)), "is a field nobody knows");
+  }
+  return Ok();
+}
+
+Result<ToolCall> ReadToolCall(const json::value& value, size_t index, const std::string& path) {
+  const json::object* object = value.if_object();
+  if (object == nullptr) return BadItem(index, path, "must be an object");
+  TENUTO_TRY(OnlyKnown(*object, {"id", "type", "function"}, index, path + "."));
+  const auto text = [&](const json::object& of, std::string_view name, const std::string& at,
+                        size_t bytes_max) -> Result<std::string> {
+    const json::value* member = of.if_contains(name);
+    if (member != nullptr && member->is_string() && member->get_string().size() <= bytes_max)
+      return std::string(member->get_string());
+    return BadItem(index, at + std::string(name),
+                   "must be a string of at most " + std::to_string(bytes_max) + " bytes");
+  };
+  TENUTO_ASSIGN(const std::string type, text(*object, "type", path + ".", kNameBytesMax));
+  if (type != "function") return BadItem(index, path + ".type", "must be \"function\"");
+  const json::value* function = object->if_contains("function");
+  if (function == nullptr || !function->is_object())
+    return BadItem(index, path + ".function", "must be an object");
+  const json::object& called = function->get_object();
+  TENUTO_TRY(OnlyKnown(called, {"name", "arguments"}, index, path + ".function."));
+  ToolCall call;
+  TENUTO_ASSIGN(call.id, text(*object, "id", path + ".", kNameBytesMax));
+  TENUTO_ASSIGN(call.name, text(called, "name", path + ".function.", kNameBytesMax));
+  TENUTO_ASSIGN(call.arguments,
+                text(called, "arguments", path + ".function.", kRequestBodyBytesMax));
+  if (call.id.empty()) return BadItem(index, path + ".id", "must not be empty");
+  return call;
+}
+
+// What an assistant calls, and what the result of a tool belongs to. Null and [] are no calls.
+Status ReadTools(const json::object& object, size_t index, ChatMessage& message) {
+  const json::value* value = object.if_contains("tool_calls");
+  if (value != nullptr && !value->is_null()) {
+    if (message.role != "assistant")
+      return BadItem(index, "tool_calls", "is for items of an assistant");
+    const json::array* array = value->if_array();
+    if (array == nullptr || array->size() > kToolCallsMax)
+      return BadItem(index, "tool_calls",
+                     "must be an array of at most " + std::to_string(kToolCallsMax) + " calls");
+    std::vector<ToolCall> calls;
+    for (size_t i = 0; i < array->size(); ++i) {
+      TENUTO_ASSIGN(ToolCall call,
+                    ReadToolCall((*array)[i], index, "tool_calls[" + std::to_string(i) + "]"));
+      calls.push_back(std::move(call));
+    }
+    if (!calls.empty()) message.tool_calls = ToolCallsToJson(calls);
+  }
+  const bool result = message.role == "tool";
+  if (!result && object.contains("tool_call_id"))
+    return BadItem(index, "tool_call_id", "is for items of a tool");
+  TENUTO_ASSIGN(message.tool_call_id,
+                ReadText(object, "tool_call_id", index, kNameBytesMax, result));
+  return Ok();
+}
+
 Status ReadTime(const json::object& object, size_t index, ImportItem& item) {
   const json::value* value = object.if_contains("time");
   if (value == nullptr || value->is_null()) return Ok();
@@ -106,15 +172,19 @@ Status ReadTime(const json::object& object, size_t index, ImportItem& item) {
 Result<ImportItem> ReadItem(std::string_view line, size_t index) {
   auto object = ParseJsonObject(line);
   if (!object.ok()) return BadItem(index, "", "is not JSON: " + object.error().message());
-  for (const auto& member : *object) {
-    const std::string_view name = member.key();
-    if (name != "role" && name != "content" && name != "time" && name != "name" && name != "id")
-      return BadItem(index, name.substr(0, 64), "is a field nobody knows");
-  }
+  TENUTO_TRY(OnlyKnown(
+      *object, {"role", "content", "time", "name", "id", "tool_calls", "tool_call_id"}, index, ""));
   ImportItem item;
   TENUTO_ASSIGN(item.message.role, ReadText(*object, "role", index, kNameBytesMax, true));
   if (item.message.role == "developer") item.message.role = "system";
-  TENUTO_ASSIGN(item.message.content, ReadText(*object, "content", index, line.size(), true));
+  TENUTO_TRY(ReadTools(*object, index, item.message));
+  // Who only calls tools says nothing.
+  const json::value* content = object->if_contains("content");
+  const bool silent =
+      !item.message.tool_calls.empty() && (content == nullptr || content->is_null());
+  if (!silent) {
+    TENUTO_ASSIGN(item.message.content, ReadText(*object, "content", index, line.size(), true));
+  }
   TENUTO_ASSIGN(item.message.name, ReadText(*object, "name", index, kNameBytesMax, false));
   TENUTO_ASSIGN(item.client_id, ReadText(*object, "id", index, kNameBytesMax, false));
   TENUTO_TRY(ReadTime(*object, index, item));

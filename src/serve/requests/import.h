@@ -13,7 +13,8 @@ namespace tenuto {
 
 inline constexpr size_t kImportItemsMax = 20'000;  // of one request
 
-// {"role", "content", "time"?, "name"?, "id"?} a line; empty lines count as none. kInvalid, `At`
+// {"role", "content", "time"?, "name"?, "id"?, "tool_calls"?, "tool_call_id"?} a line; empty lines
+// count as none. kInvalid, `At`
 // the item: not JSON, a field of another type or that nobody knows, a time that is none, too many.
 Result<std::vector<ImportItem>> ParseImportBody(std::string_view body);
 

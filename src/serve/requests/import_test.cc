@@ -4,6 +4,8 @@
 
 #include <string>
 
+#include "session/tool_text.h"
+
 namespace tenuto {
 namespace {
 
@@ -50,6 +52,24 @@ TEST(ParseImportBody, OneItemALine) {
   EXPECT_EQ((*items)[2].unix_ms, 0);
 }
 
+TEST(ParseImportBody, ToolCallsAndTheirResults) {
+  const auto items = ParseImportBody(
+      R"({"role":"assistant","content":null,"tool_calls":[{"id":"c1","type":"function",)"
+      R"("function":{"name":"f","arguments":"{\"a\":1}"}}]})"
+      "\n"
+      R"({"role":"tool","tool_call_id":"c1","content":"done","name":"f"})"
+      "\n"
+      R"({"role":"assistant","content":"x","tool_calls":[]})"
+      "\n");
+  ASSERT_TRUE(items.ok()) << items.error().message();
+  const auto calls = ToolCallsFromJson((*items)[0].message.tool_calls);
+  ASSERT_EQ(calls.size(), 1u);
+  EXPECT_EQ(calls[0].arguments, R"({"a":1})");
+  EXPECT_EQ((*items)[0].message.content, "");
+  EXPECT_EQ((*items)[1].message.tool_call_id, "c1");
+  EXPECT_EQ((*items)[2].message.tool_calls, "");
+}
+
 struct Bad {
   const char* line;
   const char* at;
@@ -64,6 +84,18 @@ TEST(ParseImportBody, WhatIsWrongIsNamed) {
         Bad{R"({"role":"user","content":"x","time":-5})", "items[1].time"},
         Bad{R"({"role":"user","content":"x","time":1e300})", "items[1].time"},
         Bad{R"({"role":"user","content":"x","mood":"x"})", "items[1].mood"},
+        Bad{R"({"role":"assistant","content":null})", "items[1].content"},
+        Bad{R"({"role":"tool","content":"x"})", "items[1].tool_call_id"},
+        Bad{R"({"role":"user","content":"x","tool_call_id":"c"})", "items[1].tool_call_id"},
+        Bad{R"({"role":"user","content":"x","tool_calls":[]})", "items[1].tool_calls"},
+        Bad{R"({"role":"assistant","content":"","tool_calls":{}})", "items[1].tool_calls"},
+        Bad{R"({"role":"assistant","content":"","tool_calls":[1]})", "items[1].tool_calls[0]"},
+        Bad{R"({"role":"assistant","tool_calls":[{"id":"c","type":"x"}]})",
+            "items[1].tool_calls[0].type"},
+        Bad{R"({"role":"assistant","tool_calls":[{"type":"function","function":{}}]})",
+            "items[1].tool_calls[0].id"},
+        Bad{R"({"role":"assistant","tool_calls":[{"id":"c","type":"function","index":0}]})",
+            "items[1].tool_calls[0].index"},
         Bad{R"({"role":"user","content":"x","name":7})", "items[1].name"}}) {
     const auto items = ParseImportBody(good + bad.line + "\n" + good);
     ASSERT_FALSE(items.ok()) << bad.line;
