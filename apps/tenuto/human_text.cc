@@ -57,16 +57,6 @@ std::string TimeText(int64_t unix_ms) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min);
 }
 
-std::string UtcText(int64_t unix_ms) {
-  const int64_t millis = ((unix_ms % 1000) + 1000) % 1000;
-  const std::time_t seconds = static_cast<std::time_t>((unix_ms - millis) / 1000);
-  std::tm parts{};
-  if (gmtime_r(&seconds, &parts) == nullptr) return "?";
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:03}Z", parts.tm_year + 1900,
-                     parts.tm_mon + 1, parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec,
-                     millis);
-}
-
 std::string AgeText(int64_t unix_ms, int64_t now_unix_ms) {
   const int64_t minutes = (now_unix_ms - unix_ms) / 60'000;
   if (minutes < 1) return "just now";  // clocks that went back included

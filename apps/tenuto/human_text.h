@@ -14,7 +14,6 @@ std::string BytesText(uint64_t bytes);                     // "512 B", "27.1 MB"
 std::string TimeText(int64_t unix_ms);                     // "2026-01-31 09:05", local time
 std::string AgeText(int64_t unix_ms,
                     int64_t now_unix_ms);  // "just now", "5 min ago", "3 h ago", "12 days ago"
-std::string UtcText(int64_t unix_ms);      // "2026-01-31T09:05:07.123Z", for exports
 
 // Text of a conversation made safe for a terminal: control characters but tab and line feed, marks
 // of the direction of writing, line separators and tag characters become spaces, so that no stored

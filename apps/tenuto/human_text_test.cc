@@ -36,13 +36,6 @@ TEST(HumanTextTest, AgesAreRoundedDown) {
   EXPECT_EQ(AgeText(now - 48 * 3'600'000LL, now), "2 days ago");
 }
 
-TEST(HumanTextTest, UtcHasMillisecondsAndTakesTimesBefore1970) {
-  EXPECT_EQ(UtcText(1'700'000'000'123), "2023-11-14T22:13:20.123Z");
-  EXPECT_EQ(UtcText(0), "1970-01-01T00:00:00.000Z");
-  EXPECT_EQ(UtcText(-1), "1969-12-31T23:59:59.999Z");
-  EXPECT_EQ(UtcText(INT64_MAX).size() > 0, true);
-}
-
 TEST(HumanTextTest, NothingStoredMovesTheCursor) {
   EXPECT_EQ(TerminalText("a\tb\nc"), "a\tb\nc");
   EXPECT_EQ(TerminalText("a\x1b[31mb\rc\x07\x7f"), "a [31mb c  ");

@@ -1,6 +1,7 @@
 #include "session_report.h"
 
 #include "human_text.h"
+#include "serve/answers/export.h"
 #include "serve/answers/sessions.h"
 #include "serve/json/writer.h"
 #include "session/items.h"
@@ -126,18 +127,8 @@ Result<std::string> SessionJson(const StoredSession& session, const std::vector<
 
 Result<std::string> ExportLines(const std::vector<TurnRow>& turns) {
   std::string lines;
-  for (const TurnRow& turn : turns) {
-    TENUTO_ASSIGN(const auto items, ItemsOf(turn));
-    for (size_t i = 0; i < items.size(); ++i) {
-      const bool answer = i + 1 == items.size() && items[i].role == "assistant";
-      JsonWriter json;
-      json.BeginObject();
-      WriteItem(json, items[i]);
-      json.Field("time", UtcText(answer ? turn.completed_unix_ms : turn.created_unix_ms));
-      json.Field("id", turn.id.value + "." + std::to_string(i)).EndObject();
-      lines += json.Take() + "\n";
-    }
-  }
+  for (const TurnRow& turn : turns)
+    TENUTO_TRY(AppendExport(lines, turn));
   return lines;
 }
 

@@ -25,9 +25,7 @@ Result<std::string> SessionText(const StoredSession& session, const std::vector<
                                 int64_t now_unix_ms);
 Result<std::string> SessionJson(const StoredSession& session, const std::vector<TurnRow>& turns);
 
-// {"role","content","time"[,"name"],"id"} per item, one a line. "time" is when the item was said,
-// "id" the turn's id and the item's place in it. A system message that a client repeated stands
-// there once.
+// All turns in the form of AppendExport.
 Result<std::string> ExportLines(const std::vector<TurnRow>& turns);
 
 }  // namespace tenuto

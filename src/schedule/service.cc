@@ -338,12 +338,18 @@ void Service::GetTurns(SessionKey key, TurnPageRequest page,
 }
 
 void Service::ImportItems(SessionKey key, std::vector<ImportItem> items,
-                          std::function<void(Result<ImportOutcome>)> done) {
+                          std::function<void(Result<ImportOutcome>)> done, ImportKey once) {
   state_->core.Post([state = state_, key = std::move(key), items = std::move(items),
-                     done = std::move(done)]() mutable {
+                     done = std::move(done), once = std::move(once)]() mutable {
     if (state->stopping) return done(Stopping());
-    state->sessions.Import(key, std::move(items), done);
+    state->sessions.Import(key, std::move(items), done, std::move(once));
   });
+}
+
+void Service::ReadLine(SessionKey key, LineCursor from,
+                       std::function<void(Result<LinePage>)> done) {
+  state_->core.Post([state = state_, key = std::move(key), from = std::move(from),
+                     done = std::move(done)] { state->sessions.ReadLine(key, from, done); });
 }
 
 void Service::DeleteSession(SessionKey key, std::function<void(Status)> done) {

@@ -78,7 +78,8 @@ class Service {
   void GetTurns(SessionKey key, TurnPageRequest page, std::function<void(Result<TurnPage>)> done);
   // As SessionManager::Import. kUnavailable while the server stops.
   void ImportItems(SessionKey key, std::vector<ImportItem> items,
-                   std::function<void(Result<ImportOutcome>)> done);
+                   std::function<void(Result<ImportOutcome>)> done, ImportKey once = {});
+  void ReadLine(SessionKey key, LineCursor from, std::function<void(Result<LinePage>)> done);
   // kConflict while a turn of it runs.
   void DeleteSession(SessionKey key, std::function<void(Status)> done);
 

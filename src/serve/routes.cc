@@ -9,6 +9,8 @@
 namespace tenuto {
 namespace {
 
+constexpr size_t kShownBytesMax = 64;
+
 constexpr std::array kRoutes = {
     Route{"GET", kHealthPath, HandleHealth, true},
     Route{"GET", "/metrics", HandleMetrics},
@@ -21,17 +23,18 @@ constexpr std::array kRoutes = {
     Route{"POST", "/completions", HandleLlamaCompletion},
     Route{"POST", "/tokenize", HandleTokenize},
     Route{"POST", "/detokenize", HandleDetokenize},
-    Route{"GET", "/v1/sessions", HandleListSessions},
-    Route{"GET", "/v1/sessions/{id}", HandleGetSession},
-    Route{"PATCH", "/v1/sessions/{id}", HandleChangeSettings},
-    Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession},
-    Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns},
-    Route{"POST", "/v1/sessions/{id}/import", HandleImport},
-    Route{"PATCH", "/v1/sessions/{id}/turns/{turn}", HandleChangeTurn},
-    Route{"DELETE", "/v1/sessions/{id}/turns/{turn}", HandleDeleteTurn},
-    Route{"GET", "/v1/sessions/{id}/turns/{turn}/explain", HandleExplain},
-    Route{"POST", "/v1/sessions/{id}/turns/{turn}/replay", HandleReplay},
-    Route{"POST", "/v1/memory/search", HandleSearch},
+    Route{"GET", "/v1/sessions", HandleListSessions, false, "limit after user"},
+    Route{"GET", "/v1/sessions/{id}", HandleGetSession, false, ""},
+    Route{"PATCH", "/v1/sessions/{id}", HandleChangeSettings, false, ""},
+    Route{"DELETE", "/v1/sessions/{id}", HandleDeleteSession, false, ""},
+    Route{"GET", "/v1/sessions/{id}/turns", HandleGetTurns, false, "limit after order"},
+    Route{"GET", "/v1/sessions/{id}/export", HandleExport, false, ""},
+    Route{"POST", "/v1/sessions/{id}/import", HandleImport, false, ""},
+    Route{"PATCH", "/v1/sessions/{id}/turns/{turn}", HandleChangeTurn, false, ""},
+    Route{"DELETE", "/v1/sessions/{id}/turns/{turn}", HandleDeleteTurn, false, ""},
+    Route{"GET", "/v1/sessions/{id}/turns/{turn}/explain", HandleExplain, false, ""},
+    Route{"POST", "/v1/sessions/{id}/turns/{turn}/replay", HandleReplay, false, ""},
+    Route{"POST", "/v1/memory/search", HandleSearch, false, ""},
 };
 
 // What of a path stands for the segments in braces, as sent.
@@ -87,8 +90,25 @@ std::optional<HttpResponse> CheckMediaType(const HttpRequest& request) {
   return std::nullopt;
 }
 
+// What is misspelt would silently ask for something else.
+std::optional<HttpResponse> CheckQuery(const Route& route, const Target& target) {
+  if (route.query == nullptr) return std::nullopt;
+  for (const auto& [name, value] : target.query) {
+    const std::string known = " " + std::string(route.query) + " ";
+    if (!name.empty() && known.find(" " + name + " ") != std::string::npos) continue;
+    const std::string shown = name.substr(0, kShownBytesMax);
+    return ErrorResponse(
+        Error(Code::kInvalid,
+              "the query parameter '" + shown + "' is not known here; " +
+                  (known.size() > 2 ? "there are:" + known.substr(0, known.size() - 1)
+                                    : std::string("this path takes none")))
+            .At(shown));
+  }
+  return std::nullopt;
+}
+
 std::optional<HttpResponse> CheckRoute(const HttpRequest& request, const RouteMatch& match,
-                                       bool target_fine) {
+                                       const std::optional<Target>& target) {
   if (match.path.empty()) {
     return ErrorResponse(404, "there is nothing at this path; docs/api.md has the list");
   }
@@ -104,9 +124,10 @@ std::optional<HttpResponse> CheckRoute(const HttpRequest& request, const RouteMa
     response.headers.push_back({"Allow", match.allow});
     return response;
   }
-  if (match.bad_id || !target_fine) {
+  if (match.bad_id || !target) {
     return ErrorResponse(400, "the request target is not well percent-encoded");
   }
+  if (auto refusal = CheckQuery(*match.route, *target)) return refusal;
   return CheckMediaType(request);
 }
 
@@ -145,7 +166,7 @@ std::optional<HttpResponse> CheckRequest(const AppPtr& app, const HttpRequest& r
   const RouteMatch match = MatchRoute(request.method, path);
   const bool open = match.route != nullptr && match.route->open;
   std::optional<HttpResponse> refusal = app->access.Check(request, open);
-  if (!refusal) refusal = CheckRoute(request, match, target.has_value());
+  if (!refusal) refusal = CheckRoute(request, match, target);
   if (refusal) {
     refusal->headers.push_back({"X-Request-Id", RequestIdOf(request)});
     app->Count(match.path, refusal->status);

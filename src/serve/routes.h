@@ -28,6 +28,9 @@ struct Route {
   std::string_view path;  // segments; "{id}" and "{turn}" stand for one each
   void (*handler)(const RouteCall&) = nullptr;
   bool open = false;  // needs no key
+  // Of a path of Tenuto's own: names of the parameters that its query may have, with a space
+  // between; another is 400. Others take any: their clients have their own.
+  const char* query = nullptr;
 };
 
 std::span<const Route> Routes();

@@ -31,7 +31,16 @@ TEST(Routes, EachIsFoundAndOnlyHealthIsOpen) {
     EXPECT_EQ(route.open, route.path == "/health");
     EXPECT_NE(route.handler, nullptr);
   }
-  EXPECT_EQ(Routes().size(), 22U);
+  EXPECT_EQ(Routes().size(), 23U);
+}
+
+// Paths of Tenuto's own say which parameters they take; clients of the others have their own.
+TEST(Routes, TheirQueriesAreClosedListsWhereTheyAreOurs) {
+  for (const Route& route : Routes()) {
+    const bool ours =
+        route.path.starts_with("/v1/sessions") || route.path.starts_with("/v1/memory");
+    EXPECT_EQ(route.query != nullptr, ours) << route.path;
+  }
 }
 
 TEST(Routes, WrongMethodsNameTheRightOnes) {

@@ -99,6 +99,9 @@ TEST(Turns, ASessionGoesOn) {
   EXPECT_EQ(client.Get("/v1/sessions?limit=0").status, 400);
   EXPECT_EQ(client.Get("/v1/sessions?limit=x").ErrorParam(), "limit");
   EXPECT_EQ(client.Get("/v1/sessions?after=a/b").ErrorParam(), "after");
+  EXPECT_EQ(client.Get("/v1/sessions?before=a").ErrorParam(), "before");
+  EXPECT_EQ(client.Get("/v1/sessions/c1/turns?before=a").status, 400);
+  EXPECT_EQ(client.Get("/v1/sessions/c1?limit=1").ErrorParam(), "limit");
   EXPECT_EQ(client.Get("/v1/sessions?limit=1&limit=2").ErrorParam(), "limit");
   EXPECT_EQ(client.Get("/v1/sessions?user=a&user=").ErrorParam(), "user");
 

@@ -276,4 +276,36 @@ Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& k
   return Planner(context, key, loaded, std::move(items)).Run();
 }
 
+void KeepKey(ImportPlan& plan, const ImportKey& once) {
+  if (once.key.empty() || plan.commits.empty()) return;
+  TurnRow& turn = plan.commits.front().turn;
+  turn.idempotency_key = once.key;
+  turn.outcome_json = json::serialize(json::object{{"request", "import " + once.request},
+                                                   {"turns", plan.outcome.turns},
+                                                   {"tokens", plan.outcome.tokens}});
+}
+
+Result<std::optional<ImportOutcome>> FindImport(TokenLog& log, const SessionRow& row,
+                                                const ImportKey& once) {
+  if (once.key.empty()) return std::optional<ImportOutcome>();
+  const auto turn = log.FindByIdempotencyKey(row.id, once.key);
+  if (!turn.ok()) {
+    if (turn.error().code() == Code::kNotFound) return std::optional<ImportOutcome>();
+    return turn.error();
+  }
+  boost::system::error_code error;
+  const json::value stored = json::parse(turn->outcome_json, error);
+  const json::object* object = error ? nullptr : stored.if_object();
+  const auto number = [&](std::string_view name) {
+    const json::value* value = object->if_contains(name);
+    return value != nullptr && value->is_int64() ? static_cast<uint64_t>(value->get_int64()) : 0;
+  };
+  const json::value* request = object == nullptr ? nullptr : object->if_contains("request");
+  if (request == nullptr || *request != json::value("import " + once.request))
+    return Error(Code::kConflict,
+                 "this Idempotency-Key was used for another request of the session")
+        .At("Idempotency-Key");
+  return std::optional<ImportOutcome>({row.key, number("turns"), number("tokens"), true});
+}
+
 }  // namespace tenuto

@@ -23,8 +23,15 @@ struct ImportItem {
 
 struct ImportOutcome {
   SessionKey session;
-  uint64_t turns = 0;   // added
-  uint64_t tokens = 0;  // of them
+  uint64_t turns = 0;     // added
+  uint64_t tokens = 0;    // of them
+  bool replayed = false;  // an earlier import, found by its key; nothing was added
+};
+
+// What a client names an import by, so that a retry adds nothing. Empty: it does not.
+struct ImportKey {
+  std::string key;
+  std::string request;  // digest of what the key stands for
 };
 
 struct ImportPlan {
@@ -39,5 +46,12 @@ struct ImportPlan {
 // another than the session's or leaves no room in the window.
 Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
                               const LoadedSession& loaded, std::vector<ImportItem> items);
+
+// The key and the outcome go with the first turn, so they are there when the turns are.
+void KeepKey(ImportPlan& plan, const ImportKey& once);
+// What the import with this key did; none: there was none, or its first turn was deleted.
+// kConflict: the key was used for another request.
+Result<std::optional<ImportOutcome>> FindImport(TokenLog& log, const SessionRow& row,
+                                                const ImportKey& once);
 
 }  // namespace tenuto

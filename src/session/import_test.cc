@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "session/testing.h"
+#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
@@ -23,11 +24,13 @@ std::vector<ImportItem> Pairs(int count, const std::string& topic = "topic") {
 
 class ImportTest : public ::testing::Test {
  protected:
-  Result<ImportOutcome> Import(const std::string& session, std::vector<ImportItem> items) {
+  Result<ImportOutcome> Import(const std::string& session, std::vector<ImportItem> items,
+                               const ImportKey& once = {}) {
     std::optional<Result<ImportOutcome>> result;
     stack->OnCore([&] {
-      stack->manager.Import(Key(session), std::move(items),
-                            [&](Result<ImportOutcome> outcome) { result = std::move(outcome); });
+      stack->manager.Import(
+          Key(session), std::move(items),
+          [&](Result<ImportOutcome> outcome) { result = std::move(outcome); }, once);
     });
     EXPECT_TRUE(stack->manager.CheckIdle());
     return *result;
@@ -55,6 +58,51 @@ TEST_F(ImportTest, ItemsBecomeWholeTurns) {
   for (const TurnRow& turn : turns)
     tokens += turn.prompt.size() + turn.answer.size();
   EXPECT_EQ(outcome->tokens, tokens);
+}
+
+// Half past two in the night of the 10th in Japan is still the 9th in Greenwich: "yesterday" is the
+// speaker's.
+TEST_F(ImportTest, YesterdayIsTheSpeakers) {
+  const int64_t unix_ms = 1'715'275'800'000;  // 2024-05-09T17:30:00Z
+  const auto night = [&](std::optional<int32_t> zone_s) {
+    std::vector<ImportItem> items = Pairs(3);
+    items.push_back({{"user", "Yesterday I planted a magnolia.", ""}, unix_ms, "m", zone_s});
+    items.push_back({{"assistant", "It will bloom.", ""}, 0, ""});
+    return items;
+  };
+  const auto day_of = [&](const std::string& session) {
+    std::string terms;
+    std::optional<Result<MemoryAnswer>> found;
+    for (const char* day : {"2024-05-08", "2024-05-09"}) {
+      MemorySearch wanted;
+      wanted.session = Key(session);
+      wanted.query = "What did I plant on " + std::string(day) + "?";
+      stack->OnCore([&] {
+        stack->manager.Search(std::move(wanted),
+                              [&](Result<MemoryAnswer> result) { found = std::move(result); });
+      });
+      EXPECT_TRUE(found->ok());
+      if (!found->ok() || found->value().hits.empty()) continue;
+      EXPECT_EQ(found->value().hits.front().client_id, "m");
+      for (const std::string& term : found->value().hits.front().terms)
+        if (term.find(day) != std::string::npos) terms += term;
+    }
+    return terms;
+  };
+  ASSERT_TRUE(Import("tokyo", night(9 * 3600)).ok());
+  EXPECT_NE(Turns("tokyo").back().items_json.find("\"zone\":\"+09:00\""), std::string::npos);
+  EXPECT_EQ(day_of("tokyo"), "2024-05-09");
+  ASSERT_TRUE(Import("greenwich", night(std::nullopt)).ok());
+  EXPECT_EQ(Turns("greenwich").back().items_json.find("zone"), std::string::npos);
+  EXPECT_EQ(day_of("greenwich"), "2024-05-082024-05-09");  // the day before, and its own
+
+  // A session that says where it is, for items that do not.
+  ASSERT_TRUE(Import("set", Pairs(1)).ok());
+  SettingsPatch patch;
+  patch.timezone = "Asia/Tokyo";
+  stack->OnCore([&] { stack->manager.ChangeSettings(Key("set"), patch, [](const auto&) {}); });
+  ASSERT_TRUE(Import("set", night(std::nullopt)).ok());
+  EXPECT_EQ(day_of("set"), "2024-05-09");
 }
 
 // The next turn sees what was imported as if it had been said here: the same tokens, whether it was
@@ -155,6 +203,129 @@ TEST_F(ImportTest, ItemsThatCannotStandThereAreNamedAndNothingIsStored) {
   }
   EXPECT_FALSE(Import("a", {}).ok());
   EXPECT_FALSE(disk.log.FindSession(Key("a")).ok());
+}
+
+std::vector<ImportItem> WithATool() {
+  const std::vector<ToolCall> calls = {{"c1", "weather", R"({"city":"Uppsala"})"}};
+  std::vector<ImportItem> items = {{{"user", "What is it like in Uppsala?", ""}, 0, "m0"},
+                                   {{"assistant", "", ""}, 0, "m1"},
+                                   {{"tool", "drizzle from the northwest", ""}, 0, "m2"},
+                                   {{"assistant", "It drizzles.", ""}, 0, "m3"}};
+  items[1].message.tool_calls = ToolCallsToJson(calls);
+  items[2].message.tool_call_id = "c1";
+  return items;
+}
+
+// A call, its result and the answer to it are one turn: what is cut or quoted whole.
+TEST_F(ImportTest, AToolCallIsOfTheTurnItBelongsTo) {
+  auto items = WithATool();
+  const auto pairs = Pairs(1);
+  items.insert(items.end(), pairs.begin(), pairs.end());
+  ASSERT_TRUE(Import("a", items).ok());
+  const auto turns = Turns("a");
+  ASSERT_EQ(turns.size(), 2u);
+  const auto stored = StoredItemsFromJson(turns[0].items_json).value();
+  ASSERT_EQ(stored.size(), 4u);
+  for (size_t i = 0; i < 4; ++i)
+    EXPECT_EQ(stored[i].message, items[i].message) << i;
+  std::string prompt;
+  for (const TokenId token : turns[0].prompt)
+    prompt += stack->engine.TokenText(token, false);
+  EXPECT_NE(prompt.find("[call weather {\"city\":\"Uppsala\"}]"), std::string::npos) << prompt;
+  EXPECT_NE(prompt.find("[result of weather]\ndrizzle"), std::string::npos) << prompt;
+  const ArchivedText text = ArchivedTextOf(turns[0].items_json).value();
+  EXPECT_EQ(text.tool, "[call weather {\"city\":\"Uppsala\"}]\ndrizzle from the northwest");
+  EXPECT_EQ(text.answer, "It drizzles.");
+  EXPECT_TRUE(stack->Ask("a", "next")->ok());
+
+  std::optional<Result<MemoryAnswer>> found;
+  MemorySearch wanted;
+  wanted.session = Key("a");
+  wanted.query = "northwest";
+  stack->OnCore([&] {
+    stack->manager.Search(std::move(wanted),
+                          [&](Result<MemoryAnswer> result) { found = std::move(result); });
+  });
+  ASSERT_TRUE(found->ok());
+  ASSERT_FALSE(found->value().hits.empty());
+  EXPECT_EQ(found->value().hits.front().turn, turns[0].id);
+}
+
+TEST_F(ImportTest, ACallThatNobodyAnsweredIsATurnWithoutAnAnswer) {
+  auto items = WithATool();
+  items.resize(3);
+  const auto pairs = Pairs(1);
+  items.insert(items.end(), pairs.begin(), pairs.end());
+  ASSERT_TRUE(Import("a", items).ok());
+  const auto turns = Turns("a");
+  ASSERT_EQ(turns.size(), 2u);
+  EXPECT_TRUE(turns[0].incomplete);
+  EXPECT_FALSE(turns[1].incomplete);
+}
+
+TEST_F(ImportTest, AResultNeedsItsCallInTheSameTurn) {
+  auto other = WithATool();
+  other[2].message.tool_call_id = "c2";
+  auto twice = WithATool();
+  twice.insert(twice.begin() + 2, twice[2]);
+  auto late = WithATool();
+  std::swap(late[2], late[3]);
+  late.insert(late.begin() + 2, {{"user", "still there?", ""}, 0, ""});
+  for (const auto& [items, at] :
+       {std::pair(other, "items[2]"), std::pair(twice, "items[3]"), std::pair(late, "items[4]")}) {
+    const auto refused = Import("a", items);
+    ASSERT_FALSE(refused.ok()) << at;
+    EXPECT_EQ(refused.error().field(), at) << refused.error().message();
+  }
+}
+
+TEST_F(ImportTest, ASystemItemAloneIsRefused) {
+  const auto refused = Import("a", {{{"system", "be brief", ""}, 0, ""}});
+  ASSERT_FALSE(refused.ok());
+  EXPECT_EQ(refused.error().code(), Code::kInvalid);
+}
+
+TEST_F(ImportTest, ARetryWithTheSameKeyAddsNothing) {
+  const auto first = Import("a", Pairs(3), {"key", "d1"});
+  ASSERT_TRUE(first.ok()) << first.error().message();
+  EXPECT_FALSE(first->replayed);
+  stack = std::make_unique<TestStack>(disk);
+  const auto again = Import("a", Pairs(3), {"key", "d1"});
+  ASSERT_TRUE(again.ok()) << again.error().message();
+  EXPECT_TRUE(again->replayed);
+  EXPECT_EQ(again->turns, first->turns);
+  EXPECT_EQ(again->tokens, first->tokens);
+  EXPECT_EQ(Turns("a").size(), 3u);
+  EXPECT_EQ(Import("a", Pairs(2), {"key", "d2"}).error().code(), Code::kConflict);
+  ASSERT_TRUE(Import("a", Pairs(2), {"other", "d2"}).ok());
+  EXPECT_EQ(Turns("a").size(), 5u);
+
+  // A key stands for one request of a session, of whichever kind.
+  TurnRequest request = TestStack::Chat("a", "hello");
+  request.idempotency_key = "key";
+  EXPECT_EQ(stack->Ask(request)->code(), Code::kConflict);
+  request.idempotency_key = "turn";
+  ASSERT_TRUE(stack->Ask(request)->ok());
+  EXPECT_EQ(Import("a", Pairs(3), {"turn", "d1"}).error().code(), Code::kConflict);
+}
+
+TEST_F(ImportTest, ALineIsReadInPages) {
+  ASSERT_TRUE(Import("a", Pairs(100)).ok());
+  const auto turns = Turns("a");
+  LineCursor at;
+  std::vector<TurnRow> read;
+  for (int pages = 0; pages < 20; ++pages) {
+    std::optional<Result<LinePage>> page;
+    stack->OnCore([&] {
+      stack->manager.ReadLine(Key("a"), at, [&](Result<LinePage> got) { page = std::move(got); });
+    });
+    ASSERT_TRUE(page->ok()) << page->error().message();
+    read.insert(read.end(), page->value().turns.begin(), page->value().turns.end());
+    at = page->value().next;
+    if (!page->value().more) break;
+    EXPECT_TRUE(pages > 0 || Import("a", Pairs(1)).ok());  // of a later line
+  }
+  EXPECT_EQ(read, turns);
 }
 
 TEST_F(ImportTest, ARunningTurnIsNotDisturbed) {

@@ -63,10 +63,13 @@ class SessionManager {
   // kNotFound: no such session, or `after` names no turn of it.
   void GetTurns(const SessionKey& key, TurnPageRequest page,
                 std::function<void(Result<TurnPage>)> done);
+  // The next turns of a line, so few that they may lie in memory. What is committed meanwhile is of
+  // a later line. kNotFound: no such session, or not that line any more.
+  void ReadLine(const SessionKey& key, LineCursor from, std::function<void(Result<LinePage>)> done);
   // Adds turns without running the model. kConflict while a turn holds the lease; else as
   // PlanImport and the log say. All or, where another writer came in between, a part of them.
   void Import(const SessionKey& key, std::vector<ImportItem> items,
-              std::function<void(Result<ImportOutcome>)> done);
+              std::function<void(Result<ImportOutcome>)> done, ImportKey once = {});
   // kNotFound: no such session. Of a user: sessions without archived turns are searched as well.
   void Search(MemorySearch search, std::function<void(Result<MemoryAnswer>)> done);
   // kNotFound: no such session or turn.

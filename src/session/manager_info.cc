@@ -83,6 +83,38 @@ Result<TurnPage> OldestFirst(TokenLog& log, const SessionRow& row, const TurnPag
   return page;
 }
 
+// A turn that is gone supersedes nothing: then what it stood for holds again.
+Status DropMarksOfDeleted(TokenLog& log, const SessionRow& row, TurnPage& page) {
+  for (TurnMarks& marks : page.marks) {
+    const bool here = std::ranges::find(page.turns, marks.turn, &TurnRow::id) != page.turns.end();
+    if (!here || marks.superseded_by.empty()) continue;
+    TENUTO_ASSIGN(const auto newer, log.ReadTurnsBack(row.id, marks.superseded_by, 1));
+    if (newer.empty() || newer.front().deleted) marks.superseded_by = {};
+  }
+  return Ok();
+}
+
+Result<LinePage> ReadLinePage(TokenLog& log, const SessionKey& key, LineCursor from) {
+  constexpr uint64_t kPageTurns = 32;  // a turn may have megabytes
+  TENUTO_ASSIGN(const SessionRow row, log.FindSession(key));
+  if (from.head.empty()) from = {row.head, row.turns, 1};
+  LinePage page;
+  page.next = from;
+  if (from.line > from.turns) return page;
+  const uint64_t last = std::min(from.turns, from.line + kPageTurns - 1);
+  TurnId end = from.head;
+  if (last < from.turns) {
+    TENUTO_ASSIGN(const auto items, log.ReadItems(row.id, from.head, last, 1));
+    if (items.empty()) return Error(Code::kCorrupt, "the session's line has a gap");
+    end = items.front().id;
+  }
+  TENUTO_ASSIGN(page.turns, log.ReadTurnsBack(row.id, end, last - from.line + 1));
+  std::ranges::reverse(page.turns);
+  page.next.line = last + 1;
+  page.more = last < from.turns;
+  return page;
+}
+
 }  // namespace
 
 void SessionManager::OverlayLive(SessionInfo& info) const {
@@ -127,8 +159,17 @@ void SessionManager::GetTurns(const SessionKey& key, TurnPageRequest page,
         TENUTO_ASSIGN(TurnPage found, page.newest_first ? NewestFirst(context_.log, row, page)
                                                         : OldestFirst(context_.log, row, page));
         TENUTO_ASSIGN(found.marks, context_.log.ReadTurnMarks(row.id));
+        TENUTO_TRY(DropMarksOfDeleted(context_.log, row, found));
         return found;
       },
+      std::move(done));
+}
+
+void SessionManager::ReadLine(const SessionKey& key, LineCursor from,
+                              std::function<void(Result<LinePage>)> done) {
+  AnswerFromPool(
+      context_,
+      [this, key, from = std::move(from)] { return ReadLinePage(context_.log, key, from); },
       std::move(done));
 }
 
@@ -138,18 +179,27 @@ Error SessionManager::InUse(const SessionKey& key) {
 }
 
 void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items,
-                            std::function<void(Result<ImportOutcome>)> done) {
+                            std::function<void(Result<ImportOutcome>)> done, ImportKey once) {
   const SessionPtr session = FindOrAddSession(key);
   if (session->busy || session->deleting) {
     context_.core.Post([done = std::move(done), key] { done(InUse(key)); });
     return;
   }
   session->busy = true;
-  context_.pool.Post([this, session, items = std::move(items), done = std::move(done)]() mutable {
+  context_.pool.Post([this, session, items = std::move(items), done = std::move(done),
+                      once = std::move(once)]() mutable {
     const auto plan = [&]() -> Result<ImportPlan> {
       TENUTO_ASSIGN(const LoadedSession loaded, LoadSession(context_, session->key));
-      TENUTO_ASSIGN(ImportPlan planned_import,
-                    PlanImport(context_, session->key, loaded, std::move(items)));
+      ImportPlan planned_import;
+      if (loaded.row) {
+        TENUTO_ASSIGN(const auto before, FindImport(context_.log, *loaded.row, once));
+        if (before) {
+          planned_import.outcome = *before;
+          return planned_import;
+        }
+      }
+      TENUTO_ASSIGN(planned_import, PlanImport(context_, session->key, loaded, std::move(items)));
+      KeepKey(planned_import, once);
       TENUTO_TRY(CheckImportQuota(loaded, planned_import));
       return planned_import;
     };
@@ -162,8 +212,9 @@ void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items
 
 void SessionManager::CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                                   std::function<void(Result<ImportOutcome>)> done) {
-  if (!plan.ok()) {
-    done(std::move(plan).error());
+  if (!plan.ok() || plan->outcome.replayed) {
+    done(plan.ok() ? Result<ImportOutcome>(plan->outcome)
+                   : Result<ImportOutcome>(std::move(plan).error()));
     ReleaseLease(session);
     return;
   }

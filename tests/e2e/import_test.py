@@ -1,6 +1,7 @@
 """Items from a file become turns, and come out again as they went in."""
 
 import json
+import socket
 import time
 
 from harness import content, run
@@ -22,6 +23,10 @@ def write(path, items):
     return path
 
 
+def as_lines(items):
+    return "".join(json.dumps(item) + "\n" for item in items).encode()
+
+
 def exported(server, session):
     ended = run("sessions", "export", session, "--store", server.store)
     assert ended.returncode == 0, ended
@@ -37,11 +42,15 @@ def test_in_and_out_again(new_server, tmp_path):
     out = exported(server, "ada::old")
     assert [(o["role"], o["content"]) for o in out] == [(i["role"], i["content"]) for i in items]
     assert [o["time"] for o in out[::2]] == [i["time"].replace("Z", ".000Z") for i in items[::2]]
+    assert [o["id"] for o in out[::2]] == [i["id"] for i in items[::2]]
     # What was exported can be imported.
     copy = write(tmp_path / "copy.jsonl", out)
     assert run("sessions", "import", "ada::new", copy, "--store", server.store).returncode == 0
     again = exported(server, "ada::new")
-    assert [o["content"] for o in again] == [o["content"] for o in out]
+    assert again == out
+    over_http = server.get("/v1/sessions/ada::new/export")
+    assert over_http.status == 200, over_http
+    assert [json.loads(line) for line in over_http.body.splitlines()] == out
 
     answer = server.chat("ada::old", "Say hello.", 4)
     window = answer["tenuto"]["window"]
@@ -50,6 +59,91 @@ def test_in_and_out_again(new_server, tmp_path):
     server.start()
     assert server.session("ada::old")["turns"] == 61
     assert content(server.chat("ada::old", "And again.", 4))
+
+
+def test_tools_and_zones_in_and_out_again(new_server):
+    server = new_server(model=None)
+    calls = [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}]
+    items = [
+        {"role": "user", "content": "What is it like in Uppsala?", "id": "m0"},
+        {"role": "assistant", "content": "", "tool_calls": calls, "id": "m1"},
+        {"role": "tool", "content": "drizzle", "tool_call_id": "c1", "id": "m2"},
+        {"role": "assistant", "content": "It drizzles.", "id": "m3"},
+    ]
+    items = [{**item, "time": "2024-05-10T02:30:00.000+09:00"} for item in items]
+    answer = server.post("/v1/sessions/s/import", as_lines(items))
+    assert answer.status == 200 and answer.json["turns"] == 1, answer
+    turn = server.get("/v1/sessions/s/turns").json["data"][0]
+    assert [item["role"] for item in turn["items"]] == ["user", "assistant", "tool", "assistant"]
+    assert turn["items"][1]["tool_calls"] == calls
+    assert {item["zone"] for item in turn["items"]} == {"+09:00"}
+    out = server.get("/v1/sessions/s/export")
+    assert [json.loads(line) for line in out.body.splitlines()] == items
+    assert exported(server, "s") == items
+
+
+def test_yesterday_is_the_speakers(new_server):
+    server = new_server(model=None)
+    night = {"role": "user", "content": "Yesterday I planted a magnolia.", "id": "m"}
+    night["time"] = "2024-05-10T02:30:00+09:00"
+    noted = {"role": "assistant", "content": "Noted."}
+    assert server.post("/v1/sessions/s/import", as_lines([night, noted])).status == 200
+
+    def days(**more):
+        found = []
+        for day in ("2024-05-08", "2024-05-09"):
+            asked = {"session_id": "s", "query": f"What did I plant on {day}?", **more}
+            hits = server.post("/v1/memory/search", asked).json["data"]
+            found += [day for hit in hits if any(day in term for term in hit["terms"])]
+        return found
+
+    assert days() == ["2024-05-09"]
+    for bad in ("Nowhere", 9):
+        asked = {"session_id": "s", "query": "x", "timezone": bad}
+        refused = server.post("/v1/memory/search", asked)
+        assert refused.status == 400 and refused.json["error"]["param"] == "timezone", refused
+    changed = server.request("PATCH", "/v1/sessions/s", {"timezone": "Asia/Tokyo"})
+    assert changed.status == 200 and changed.json["settings"]["timezone"] == "Asia/Tokyo", changed
+    server.chat("s", "Today I water it.", 4)
+    turns = server.get("/v1/sessions/s/turns?order=desc").json["data"]
+    assert turns[0]["items"][0]["zone"] == "+09:00", turns[0]
+
+
+def test_a_key_is_taken_once(new_server):
+    server = new_server(model=None)
+    body, key = as_lines(lines(3)), {"Idempotency-Key": "k1"}
+    first = server.post("/v1/sessions/s/import", body, key)
+    server.kill9()
+    server.start()
+    again = server.post("/v1/sessions/s/import", body, key)
+    assert first.status == again.status == 200, again
+    assert again.json == {**first.json, "replayed": True}
+    assert server.session("s")["turns"] == 3
+    assert server.post("/v1/sessions/s/import", as_lines(lines(2)), key).status == 409
+
+
+def test_an_export_is_as_fast_as_its_client(new_server):
+    """Larger than what the server keeps for a slow client."""
+    server = new_server(model=None)
+    text = "lorem ipsum " * 10_000
+    items = [{"role": "user", "content": f"{n} {text}"} for n in range(60)]
+    items = [item for user in items for item in (user, {"role": "assistant", "content": "ok"})]
+    assert server.post("/v1/sessions/s/import", as_lines(items)).status == 200
+    with socket.create_connection(("127.0.0.1", server.port)) as client:
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        client.sendall(b"GET /v1/sessions/s/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
+        client.shutdown(socket.SHUT_WR)
+        time.sleep(1)
+        got = b""
+        while part := client.recv(1 << 20):
+            got += part
+            if got.endswith(b"\r\n0\r\n\r\n"):
+                break
+    assert got.count(b'"role":"user"') >= 59, got[:500]  # one may lie across two chunks
+    whole = server.get("/v1/sessions/s/export").body
+    assert [json.loads(line)["content"] for line in whole.splitlines()] == [
+        item["content"] for item in items
+    ]
 
 
 def test_turns_in_pages(new_server, tmp_path):
@@ -70,6 +164,27 @@ def test_turns_in_pages(new_server, tmp_path):
         refused = server.get(f"/v1/sessions/s/turns?{query}")
         assert refused.status == 400 and refused.json["error"]["param"] == field, refused
     assert server.get("/v1/sessions/s/turns?after=nothing").status == 404
+    refused = server.get("/v1/sessions/s/turns?before=x")
+    assert refused.status == 400 and refused.json["error"]["param"] == "before", refused
+
+
+def test_a_deleted_turn_supersedes_nothing(new_server):
+    server = new_server(model=None)
+    assert server.post("/v1/sessions/s/import", as_lines(lines(3))).status == 200
+    ids = [turn["id"] for turn in server.get("/v1/sessions/s/turns").json["data"]]
+    marked = f"/v1/sessions/s/turns/{ids[0]}"
+    for bad, named in (("off", "true or false"), (0, "true or false")):
+        refused = server.request("PATCH", marked, {"recall": bad})
+        assert refused.status == 400 and named in refused.json["error"]["message"], refused
+    assert server.request("PATCH", marked, {"superseded_by": ids[2]}).status == 200
+
+    def superseded():
+        page = server.get("/v1/sessions/s/turns").json["data"]
+        return [turn["superseded_by"] for turn in page if "superseded_by" in turn]
+
+    assert superseded() == [ids[2]]
+    assert server.request("DELETE", f"/v1/sessions/s/turns/{ids[2]}").status == 200
+    assert superseded() == []
 
 
 def test_ten_thousand_items(new_server, tmp_path):
@@ -88,7 +203,8 @@ def test_bad_lines_are_named_and_nothing_is_stored(new_server, tmp_path):
     server = new_server(model=None)
     good = list(lines(2))
     for bad, named in (
-        ({"role": "tool", "content": "x"}, "user or assistant"),
+        ({"role": "robot", "content": "x"}, "user, assistant or tool"),
+        ({"role": "tool", "content": "x"}, "tool_call_id"),
         ({"role": "user"}, "content"),
         ({"role": "user", "content": "x", "time": "soon"}, "2024-05-03"),
         ([1], "JSON"),

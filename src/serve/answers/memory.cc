@@ -1,10 +1,9 @@
 #include "serve/answers/memory.h"
 
 #include <algorithm>
-#include <chrono>
-#include <cstdio>
 #include <span>
 
+#include "serve/answers/export.h"
 #include "serve/answers/ignored.h"
 #include "serve/answers/sessions.h"
 
@@ -12,22 +11,6 @@ namespace tenuto {
 namespace {
 
 constexpr size_t kUsedByMax = 1000;  // turns that a deletion names, the newest
-
-// As an export writes it and an import reads it.
-std::string UtcTime(int64_t unix_ms) {
-  using std::chrono::floor;
-  const std::chrono::sys_time<std::chrono::milliseconds> time{std::chrono::milliseconds(unix_ms)};
-  const auto day = floor<std::chrono::days>(time);
-  const std::chrono::year_month_day date(day);
-  const std::chrono::hh_mm_ss clock(time - day);
-  char text[64];
-  std::snprintf(
-      text, sizeof(text), "%04d-%02u-%02uT%02d:%02d:%02d.%03dZ", static_cast<int>(date.year()),
-      static_cast<unsigned>(date.month()), static_cast<unsigned>(date.day()),
-      static_cast<int>(clock.hours().count()), static_cast<int>(clock.minutes().count()),
-      static_cast<int>(clock.seconds().count()), static_cast<int>(clock.subseconds().count()));
-  return text;
-}
 
 void WriteStrings(JsonWriter& writer, std::string_view name, const std::vector<std::string>& all) {
   writer.Key(name).BeginArray();
@@ -53,7 +36,7 @@ void WriteHit(JsonWriter& writer, const MemoryHit& hit) {
   }
   writer.Field("score", hit.score);
   WriteStrings(writer, "terms", hit.terms);
-  writer.Field("time", UtcTime(hit.unix_ms)).Field("text", hit.text);
+  writer.Field("time", WallTimeText(hit.unix_ms)).Field("text", hit.text);
   writer.Field("excerpt", hit.excerpt).EndObject();
 }
 

@@ -133,8 +133,9 @@ std::string ImportBody(const ImportOutcome& outcome) {
       .Field("id", outcome.session.Short())
       .Field("object", "session.import")
       .Field("turns", outcome.turns)
-      .Field("tokens", outcome.tokens)
-      .EndObject();
+      .Field("tokens", outcome.tokens);
+  if (outcome.replayed) writer.Field("replayed", true);
+  writer.EndObject();
   return writer.Take();
 }
 

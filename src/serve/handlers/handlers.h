@@ -1,5 +1,5 @@
-// The handlers of the route table, by file: basic.cc, memory.cc, sessions.cc, turns.cc. All run on
-// the loop of their exchange and answer it once, now or later.
+// The handlers of the route table, by file: basic.cc, export.cc, memory.cc, sessions.cc, turns.cc.
+// All run on the loop of their exchange and answer it once, now or later.
 #pragma once
 
 namespace tenuto {
@@ -14,6 +14,9 @@ void HandleModels(const RouteCall& call);
 void HandleModel(const RouteCall& call);
 void HandleTokenize(const RouteCall& call);
 void HandleDetokenize(const RouteCall& call);
+
+// export.cc
+void HandleExport(const RouteCall& call);
 
 // turns.cc
 void HandleChat(const RouteCall& call);

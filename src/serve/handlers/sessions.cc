@@ -7,9 +7,11 @@
 #include <initializer_list>
 #include <utility>
 
+#include "crypto/hash.h"
 #include "serve/handlers/handlers.h"
 #include "serve/handlers/reply.h"
 #include "serve/json/parse.h"
+#include "serve/requests/generate.h"
 #include "serve/requests/import.h"
 
 namespace tenuto {
@@ -109,13 +111,17 @@ void HandleGetTurns(const RouteCall& call) {
 void HandleImport(const RouteCall& call) {
   const auto key = KeyOf(call);
   if (!key) return;
+  auto headers = ReadRequestHeaders(call.exchange->request());
+  if (!headers) return call.app->ReplyError(call.exchange, call.route, headers.error());
   // Megabytes of JSON: not on the loop.
-  call.app->work.Post([call, key = *key] {
-    auto items = ParseImportBody(call.exchange->request().body);
+  call.app->work.Post([call, key = *key, once = std::move(headers->idempotency_key)] {
+    const std::string& body = call.exchange->request().body;
+    auto items = ParseImportBody(body);
     if (!items) return PostReply(call, ErrorResponse(items.error()));
     call.app->service.ImportItems(
         key, std::move(items).value(),
-        [call](const Result<ImportOutcome>& outcome) { PostResult(call, outcome, ImportBody); });
+        [call](const Result<ImportOutcome>& outcome) { PostResult(call, outcome, ImportBody); },
+        {once, once.empty() ? "" : Sha256Of(body).Hex()});
   });
 }
 

@@ -124,7 +124,7 @@ void Connection::Probe() {
   if (!chunked_) return Close();        // HTTP/1.0 has no interim answers
   WatchError();
   if (exchange_->streaming()) {
-    WriteStream(":\n\n");
+    if (event_stream_) WriteStream(":\n\n");  // else what is streamed tells soon enough
   } else {
     Queue("HTTP/1.1 102 Processing\r\n\r\n");
   }
@@ -296,6 +296,7 @@ void Connection::BeginStream(const HttpResponse& head) {
   if (!chunked_ || shared_->closing) keep_alive_ = false;
   const ResponseFraming framing{chunked_ ? ResponseFraming::kChunked : ResponseFraming::kUntilClose,
                                 keep_alive_, SystemClock().UnixMs() / 1000};
+  event_stream_ = head.content_type.starts_with("text/event-stream");
   Queue(EncodeResponseHead(head, framing));
 }
 

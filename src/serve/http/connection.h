@@ -98,6 +98,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void FinishStream();
   void StartTicker(int64_t interval_ms);
   void ReleaseBody();
+  // Bytes that the client has not taken yet.
+  size_t backlog() const { return out_.size() + inflight_.size() - sent_; }
 
  private:
   enum class Phase : uint8_t { kHead, kBody, kAnswer, kLinger };
@@ -122,7 +124,6 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnWritten(const boost::system::error_code& ec, size_t bytes);
   void EndOfAnswer();
   void StartLinger();
-  size_t backlog() const { return out_.size() + inflight_.size() - sent_; }
 
   void SetReadDeadline(int64_t from_now_ms);  // 0: none
   void SetWriteDeadline(int64_t from_now_ms);
@@ -158,7 +159,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool head_only_ = false;  // a HEAD request
   bool keep_alive_ = true;
   bool chunked_ = false;
-  bool answered_ = false;  // all of the answer is queued
+  bool event_stream_ = false;  // what is streamed takes comments
+  bool answered_ = false;      // all of the answer is queued
   bool writing_ = false;
   std::string out_;       // queued
   std::string inflight_;  // being written, from sent_

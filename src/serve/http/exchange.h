@@ -43,6 +43,9 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
   // Ends the stream and the exchange.
   void Finish();
 
+  // Bytes of the stream that the client has not taken yet.
+  size_t unsent() const;
+
   bool streaming() const { return streaming_; }
   bool open() const { return connection_ != nullptr && !over_; }
   // Monotonic time of the last Write, or of the start of the exchange.
@@ -50,7 +53,7 @@ class Exchange : public std::enable_shared_from_this<Exchange> {
 
   // Called once when the client goes away before the end, or is too slow (`slow`). Then the
   // exchange is over. A client that only closed its sending half is not gone; while it waits, the
-  // connection may write comments of its own into the stream, so streams are event streams.
+  // connection may write comments of its own into an event stream.
   void SetGone(std::function<void(bool slow)> gone);
   // Calls `tick` every `interval_ms` until the exchange is over. At most one.
   void SetTicker(int64_t interval_ms, std::function<void()> tick);

@@ -153,6 +153,10 @@ bool Exchange::Write(std::string_view bytes) {
   return connection->WriteStream(bytes);
 }
 
+size_t Exchange::unsent() const {
+  return connection_ == nullptr ? 0 : connection_->backlog();
+}
+
 void Exchange::Finish() {
   if (!open() || !streaming_) return;
   End();
