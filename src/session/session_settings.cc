@@ -162,7 +162,10 @@ Status ReadGroup(std::string_view group, const json::value& value, SettingsPatch
     return Ok();
   }
   const json::object* members = value.if_object();
-  if (members == nullptr) return Invalid(std::string(group), "must be an object, or null");
+  if (members == nullptr) {
+    const std::string example = group == "recall" ? R"({"mode": "off"})" : R"({"tokens": 2048})";
+    return Invalid(std::string(group), "must be an object such as " + example + ", or null");
+  }
   for (const auto& member : *members)
     TENUTO_TRY(ReadField(group, member.key(), member.value(), patch));
   return Ok();

@@ -83,6 +83,7 @@ TEST(SessionSettingsForm, APatchChangesWhatItNames) {
 }
 
 TEST(SessionSettingsForm, WhatIsWrongIsNamedWithWhatIsAllowed) {
+  EXPECT_NE(After(R"({"recall":"off"})").find(R"({"mode": "off"})"), std::string::npos);
   const std::vector<std::pair<std::string, std::string>> bad = {
       {R"({})", ""},
       {R"({"window":{}})", ""},

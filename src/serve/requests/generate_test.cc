@@ -268,6 +268,13 @@ TEST(ChatRequest, Recall) {
   EXPECT_EQ(ChatField(Chat(R"(,"recall":"force")")), "recall");
   for (const std::string bad : {"\"on\"", "\"\"", "\"Force\"", "true", "1", "[]", "{}"})
     EXPECT_EQ(ChatField(Chat(session + ",\"recall\":" + bad)), "recall") << bad;
+  for (const std::string bad : {"\"forced\"", "false"})
+    EXPECT_NE(ParseChatRequest(Chat(session + ",\"recall\":" + bad), {}, Context())
+                  .error()
+                  .message()
+                  .find(R"("auto", "off" or "force")"),
+              std::string::npos)
+        << bad;
 
   const std::string prompt = R"({"prompt":"hi","session_id":"x","recall":"off"})";
   EXPECT_EQ(ParseCompletionsRequest(prompt, {}, Context())->turn.recall, RecallMode::kOff);

@@ -102,7 +102,13 @@ Result<TurnChangeRequest> ParseTurnChange(std::string_view body, bool strict) {
   TENUTO_TRY(CheckFields(object, Endpoint::kTurnChange, strict, request.ignored));
   TurnChange& change = request.change;
   TENUTO_ASSIGN(change.pinned, ReadBool(object, "pinned"));
-  TENUTO_ASSIGN(change.recall, ReadBool(object, "recall"));
+  if (const json::value* recall = Member(object, "recall"); recall != nullptr) {
+    if (!recall->is_bool())
+      return InvalidAt("recall",
+                       "must be true or false (false: this turn never comes back); \"auto\", "
+                       "\"off\" and \"force\" are for requests, and for a session's recall.mode");
+    change.recall = recall->get_bool();
+  }
   // Here null is no absence: it takes back what was said.
   if (object.contains("superseded_by")) {
     TENUTO_ASSIGN(change.superseded_by, ReadTurnId(object, "superseded_by"));

@@ -132,6 +132,9 @@ TEST(TurnChange, AbsentIsUnchanged) {
       {"5", ""}};
   for (const auto& [body, field] : bad)
     EXPECT_EQ(FieldOf(ParseTurnChange(body, false), body), field) << body;
+  const auto mode = ParseTurnChange(R"({"recall":"off"})", false);
+  EXPECT_NE(mode.error().message().find("true or false"), std::string::npos);
+  EXPECT_NE(mode.error().message().find("recall.mode"), std::string::npos);
   EXPECT_EQ(FieldOf(ParseTurnChange(R"({"pinned":true,"x":1})", /*strict=*/true), ""), "x");
 }
 

@@ -159,13 +159,15 @@ Status ReadSampling(const json::object& object, const SamplingRules& rules,
 }
 
 Status ReadRecall(const json::object& object, bool chat, TurnRequest& turn) {
-  TENUTO_ASSIGN(const auto mode, ReadString(object, "recall"));
-  if (!mode) return Ok();
-  if (*mode == "auto") {
+  const json::value* value = Member(object, "recall");
+  if (value == nullptr) return Ok();
+  // The empty text is none of the three.
+  const std::string mode(value->is_string() ? std::string_view(value->get_string()) : "");
+  if (mode == "auto") {
     turn.recall = RecallMode::kAuto;
-  } else if (*mode == "off") {
+  } else if (mode == "off") {
     turn.recall = RecallMode::kOff;
-  } else if (*mode == "force") {
+  } else if (mode == "force") {
     turn.recall = RecallMode::kForced;
     if (!chat)
       return InvalidAt("recall", "as \"force\" needs messages: a raw prompt is taken as it is");
