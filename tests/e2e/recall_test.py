@@ -190,21 +190,6 @@ def test_search(told, executor):
     assert found(server, "harbour code Lisbon")[0] == fact
 
 
-def test_a_search_gives_parts_of_long_turns(told):
-    server, _ = told("fake")
-    walk = "We walked along the river and talked about the old mill again. " * 8_000
-    text = f"{walk}The zeppelin hangar of Ulm holds 93 baboons. {walk}"
-    turns = [{"role": "user", "content": f"Day {n}. {text}"} for n in range(3)]
-    import_items(server, "long", turns)
-    answer = server.post(
-        "/v1/memory/search", {"session_id": "long", "query": "zeppelin baboons", "limit": 100}
-    )
-    assert answer.status == 200 and len(answer.body) < 20_000, len(answer.body)
-    for hit in answer.json["data"]:
-        assert hit["excerpt"] and "zeppelin hangar of Ulm holds 93 baboons." in hit["text"], hit
-    assert answer.json["data"]
-
-
 @BOTH
 def test_a_turn_can_be_kept_from_coming_back(told, executor):
     server, fact = told(executor)
@@ -346,33 +331,6 @@ def test_a_replay_is_the_answer_again(told, executor):
     assert replay(server, turn)["equal"]
     # What was imported, no model said: it runs all the same.
     assert replay(server, fact)["stored_text"] == "I will."
-
-
-@BOTH
-def test_who_had_a_turn_in_the_prompt(told, executor):
-    server, fact = told(executor)
-    asked = server.chat("s", QUESTION, 4)["tenuto"]["turn"]
-    # The quotation is still there: for an answer, for a replay, and for the list of a deletion.
-    for recall in ("auto", "force"):
-        again = server.chat("s", QUESTION, 4, recall=recall)
-        named = [c for c in recall_of(again)["candidates"] if c["turn"] == fact]
-        assert named and named[0]["why"] == "in_window" and not named[0]["injected"], again
-    turns = [asked, turns_of(server, "s")[-2]["id"], again["tenuto"]["turn"]]
-    for turn in turns:
-        assert fact in quoted(explain(server, turn))
-        whole = replay(server, turn)
-        assert whole["same_prompt"] is True and "why" not in whole, whole
-        without = replay(server, turn, {"without": fact})
-        assert without["same_prompt"] is False and without["why"] == "without", without
-        assert without["prompt_tokens"] < whole["prompt_tokens"]
-    assert replay(server, turns[2], {"without": turns[1]})["why"] == "without"
-    assert delete(server, fact).json["used_by"] == turns
-    for turn in turns:
-        after = replay(server, turn)
-        assert after["same_prompt"] is False and after["why"] == "deleted", after
-    last = server.chat("s", "Go on.", 4, recall="off")["tenuto"]["turn"]
-    assert replay(server, last)["same_prompt"] is True
-    assert delete(server, turns[2]).json["used_by"] == [last]
 
 
 QUERIES = {
