@@ -168,12 +168,14 @@ class Probe {
     query["own_units"] = ranking.own_units;
     query["own_known"] = ranking.own_known;
     query["window_info"] = ranking.window_info;
+    query["window_own_info"] = ranking.window_own_info;
     query["asked_before"] = ranking.asked_before;
     query["question"] = ranking.cues.question;
     query["anaphoric"] = ranking.cues.anaphoric;
     query["chat"] = ranking.cues.chat;
     query["task"] = ranking.cues.task;
     query["personal"] = ranking.cues.personal;
+    query["asks_assistant"] = ranking.cues.asks_assistant;
     return query;
   }
 
@@ -209,6 +211,8 @@ class Probe {
         hit["info"] = verdict.hit.info;
         hit["apart"] = verdict.hit.apart;
         hit["dated"] = verdict.hit.dated;
+        hit["said_then"] = verdict.hit.said_then;
+        hit["number"] = verdict.hit.number;
         hit["proper"] = verdict.hit.proper;
         hit["identifier"] = verdict.hit.identifier;
         hit["source"] = verdict.hit.source;

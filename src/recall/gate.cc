@@ -71,11 +71,12 @@ class Gate {
     return why == RecallWhy::kMatches || why == RecallWhy::kRanksAbove || why == RecallWhy::kForced;
   }
 
-  // "Who is my dentist?", "What is my wife called?": there is no second word that could be shared.
+  // "Who is my dentist?", "How much is the rent?": there is no second word that could be shared.
   bool HasTheOneWord(const RecallHit& hit) const {
     const Cues& cues = ranking_.cues;
-    return cues.question && (cues.personal || cues.asks_assistant) && hit.units == 1 &&
-           ranking_.own_known <= 1 && ranking_.own_units <= 2;
+    const bool fits = cues.personal || cues.asks_assistant || hit.number;
+    return cues.question && fits && hit.units == 1 && ranking_.own_known <= 1 &&
+           ranking_.own_units <= 2;
   }
 
   // "What happened yesterday?": the day is all that is asked by, beside one word at most.

@@ -39,7 +39,7 @@ struct GateSettings {
   double log_proper = 1.5;        // added where a name and another word match
   double log_identifier = 5.0;    // added where a whole identifier matches
   double log_personal = 1.0;      // added for a message about the speaker
-  double log_one_word = 2.5;      // added where a question to or about the speaker has one
+  double log_one_word = 2.5;      // added where a question has one, and asks for what is there
   double log_asked_before = 3.0;  // added for a question that was asked before
   double log_inherited = 2.5;     // added where words of the last turn are needed
   double share_of_best = 0.3;

@@ -198,6 +198,10 @@ TEST(GateTest, OneWordIsEnoughForAQuestionThatHasNoOther) {
   archive.Fill(1);
   const uint32_t wife = archive.Say("My wife's name is Ulrike.");
   archive.Fill(1);
+  const uint32_t rent = archive.Say("The rent is 640 euros a month.");
+  archive.Fill(1);
+  archive.Say("The piano is out of tune.");
+  archive.Fill(1);
   archive.Say("Which fish?", "Penguins live near Galapagos and eat herring.");
   archive.Fill(60);
   const auto injected = [&](const char* text) {
@@ -206,6 +210,8 @@ TEST(GateTest, OneWordIsEnoughForAQuestionThatHasNoOther) {
   EXPECT_EQ(injected("Who is my dentist?"), Turns{dentist});
   EXPECT_EQ(injected("What's my wife called?"), Turns{wife});
   EXPECT_EQ(injected("What did you say about Galapagos?").size(), 1U);
+  EXPECT_EQ(injected("How much is the rent?"), Turns{rent});
+  EXPECT_TRUE(injected("How much is a piano?").empty());
   EXPECT_TRUE(injected("Is a dentist worth it?").empty());
   EXPECT_TRUE(injected("My dentist plays the trombone in a quartet.").empty());
 }

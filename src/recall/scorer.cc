@@ -19,7 +19,7 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr double kAskedBefore = 0.2;  // factor of an earlier asking: it is no evidence
 constexpr double kOwnMatch = 0.1;
-constexpr uint32_t kBriefTokens = 7;
+constexpr uint32_t kBriefTokens = 4;
 constexpr uint32_t kEpisodesMax = 1000;
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
@@ -411,6 +411,7 @@ class RankRun {
     hit.score = turn.score;
     hit.tokens = info.tokens;
     hit.source = turn.source;
+    hit.number = query_.cues.wants_number && info.Is(TurnInfo::kHasNumber);
     for (size_t i = 0; i < query_.terms.size(); ++i) {
       if ((turn.any >> i & 1u) == 0) continue;
       hit.terms.push_back(query_.terms[i].text);

@@ -37,6 +37,7 @@ struct RecallHit {
   bool said_then = false;      // it was said on a day that the message names
   bool proper = false;         // a name of the message is
   bool identifier = false;     // a whole identifier of the message is
+  bool number = false;         // it has a number, and the message asks for one
   uint32_t tokens = 0;         // words and characters of the turn
   std::vector<uint32_t> with;  // turns that must come along: they correct this one
   bool source = false;         // not found itself: an answer made from recall came from it

@@ -34,6 +34,7 @@ START = {
     "log_proper": 1.5,
     "log_identifier": 4.5,
     "log_personal": 1.0,
+    "log_one_word": 2.5,
     "log_asked_before": 3.0,
     "log_inherited": 2.0,
     "share_of_best": 0.35,
@@ -45,7 +46,7 @@ STEPS["share_of_best"] = (-0.15, -0.05, 0.05, 0.15)
 BOUNDS = {"log_apart": (0.0, 0.6), "share_of_best": (0.3, 0.8), "log_proper": (0.0, 1.5)}
 BOUNDS.update(log_dated=(0.0, 6.0), log_identifier=(0.0, 5.0), log_personal=(0.0, 1.0))
 BOUNDS.update(log_task=(-4.0, -1.0), log_inherited=(-3.0, 2.5), log_asked_before=(0.0, 3.0))
-BOUNDS.update(log_expected_max=(-5.0, 1.0), log_day=(0.0, 4.25))
+BOUNDS.update(log_expected_max=(-5.0, 1.0), log_day=(0.0, 4.25), log_one_word=(0.0, 2.5))
 
 
 def features(program, sizes):
@@ -70,7 +71,9 @@ def limit_of(hit, query, sets):
     limit = sets["log_expected_max"] - sets["log_apart"] * hit["apart"]
     if query["task"]:
         limit += sets["log_task"]
-    if hit["dated"] and hit["units"] > 1 and 2 * hit["units"] >= query["own_units"]:
+    with_day = hit["units"] + (0 if hit["dated"] else 1)
+    day = hit["dated"] or hit["said_then"]
+    if day and with_day > 1 and 2 * with_day >= query["own_units"]:
         limit += sets["log_dated"]
     elif hit["dated"] and query["question"]:
         limit += sets["log_day"]
@@ -82,6 +85,10 @@ def limit_of(hit, query, sets):
         limit += sets["log_asked_before"]
     if query["personal"]:
         limit += sets["log_personal"]
+    fits = query["personal"] or query["asks_assistant"] or hit["number"]
+    if query["question"] and fits and hit["units"] == 1:
+        if query["own_known"] <= 1 and query["own_units"] <= 2:
+            limit += sets["log_one_word"]
     if hit["inherited"] > 0:
         limit += sets["log_inherited"]
     return limit
@@ -98,21 +105,33 @@ def bring(hits, hit, turns):
                     bring(hits, other, turns)
 
 
+def why(record, hit, sets):
+    """As Gate::Why: None where the hit could never be quoted."""
+    query = record["query"]
+    if not hit["ranked"]:
+        return None
+    if hit["units"] == 0:
+        if query["question"] and hit["said_then"] and query["own_units"] <= 2:
+            return "matches"
+        if not (query["question"] and query["anaphoric"]):
+            return None
+    window = query["window_info" if hit["inherited"] > 0 else "window_own_info"]
+    if hit["log_expected"] > limit_of(hit, query, sets) or hit["info"] < window:
+        return "doubted"
+    if hit["score"] < sets["share_of_best"] * record["hits"][0]["score"]:
+        return None
+    return "matches"
+
+
 def injected(record, sets):
     """Turns that the gate lets through, with what they bring along."""
-    query, turns, admitted = record["query"], set(), 0
-    if query["chat"]:
+    turns, admitted = set(), 0
+    if record["query"]["chat"]:
         return turns
-    for hit in record["hits"]:
-        if not hit["ranked"]:
-            continue
-        if hit["units"] == 0 and not (query["question"] and query["anaphoric"]):
-            continue
-        if hit["log_expected"] > limit_of(hit, query, sets) or hit["info"] < query["window_info"]:
-            continue
-        if hit["score"] < sets["share_of_best"] * record["hits"][0]["score"]:
-            continue
-        if hit["turn"] in turns:
+    reasons = [why(record, hit, sets) for hit in record["hits"]]
+    last = max((at for at, reason in enumerate(reasons) if reason == "matches"), default=-1)
+    for hit, reason in zip(record["hits"][: last + 1], reasons):
+        if reason is None or hit["turn"] in turns:
             continue
         if admitted < 5:
             admitted += 1
