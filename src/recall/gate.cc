@@ -67,10 +67,6 @@ class Gate {
     }
   }
 
-  static bool Admits(RecallWhy why) {
-    return why == RecallWhy::kMatches || why == RecallWhy::kRanksAbove || why == RecallWhy::kForced;
-  }
-
   // "Who is my dentist?", "How much is the rent?": there is no second word that could be shared.
   bool HasTheOneWord(const RecallHit& hit) const {
     const Cues& cues = ranking_.cues;
@@ -91,12 +87,12 @@ class Gate {
 
   void Admit(size_t at) {
     RecallVerdict& verdict = result_.verdicts[at];
-    if (!Admits(verdict.why)) return;
+    if (!StandsForItself(verdict.why)) return;
     if (Has(verdict.hit.turn)) {
       verdict.injected = true;
       return;
     }
-    if (admitted_ >= set_.hits_max) {
+    if (!HasRoom(set_, verdict.hit, admitted_)) {
       verdict.why = RecallWhy::kOverLimit;
       return;
     }
@@ -126,7 +122,7 @@ class Gate {
     for (RecallVerdict& verdict : result_.verdicts) {
       if (verdict.hit.turn != turn) continue;
       verdict.injected = true;
-      if (!Admits(verdict.why)) verdict.why = RecallWhy::kCorrection;
+      if (!StandsForItself(verdict.why)) verdict.why = RecallWhy::kCorrection;
       Put(turn, verdict.hit.tokens);
       const std::vector<uint32_t> with = verdict.hit.with;
       BringAll(with);
@@ -172,6 +168,14 @@ std::string_view RecallWhyName(RecallWhy why) {
       return "over_budget";
   }
   return "unknown";
+}
+
+bool StandsForItself(RecallWhy why) {
+  return why == RecallWhy::kMatches || why == RecallWhy::kRanksAbove || why == RecallWhy::kForced;
+}
+
+bool HasRoom(const GateSettings& settings, const RecallHit& hit, uint32_t admitted) {
+  return admitted < (hit.again ? 2 : 1) * settings.hits_max;
 }
 
 GateResult ApplyGate(const Ranking& ranking, const GateSettings& settings) {

@@ -25,6 +25,8 @@ enum class RecallWhy : uint8_t {
   kOverBudget,
 };
 std::string_view RecallWhyName(RecallWhy why);
+// Injected for itself, as far as limits allow; not brought along by another.
+bool StandsForItself(RecallWhy why);
 
 enum class RecallDecision : uint8_t { kInjected, kGated, kEmpty };
 
@@ -60,6 +62,10 @@ struct GateResult {
   std::vector<uint32_t> injected;       // turns in the order of time
   uint32_t tokens = 0;                  // of the injected
 };
+
+// Whether one more turn may be injected where `admitted` are. What an earlier asking of the same
+// question had in its prompt may be twice as many: they came together then.
+bool HasRoom(const GateSettings& settings, const RecallHit& hit, uint32_t admitted);
 
 GateResult ApplyGate(const Ranking& ranking, const GateSettings& settings);
 

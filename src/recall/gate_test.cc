@@ -100,6 +100,9 @@ TEST(GateTest, LimitsAndBudget) {
   GateResult result = ApplyGate(ranking, settings);
   EXPECT_EQ(result.injected, (Turns{1, 2, 3}));
   EXPECT_EQ(result.verdicts[3].why, RecallWhy::kOverLimit);
+  for (RecallHit& hit : ranking.hits)
+    hit.again = true;  // an earlier asking had them all
+  EXPECT_EQ(ApplyGate(ranking, settings).injected, (Turns{1, 2, 3, 4, 5, 6}));
   settings.tokens_max = 250;
   result = ApplyGate(ranking, settings);
   EXPECT_EQ(result.injected, (Turns{1, 2}));

@@ -19,7 +19,7 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr double kAskedBefore = 0.2;  // factor of an earlier asking: it is no evidence
 constexpr double kOwnMatch = 0.1;
-constexpr uint32_t kBriefTokens = 4;
+constexpr uint32_t kBriefTokens = 7;  // a correction in words that no list has is as short
 constexpr uint32_t kEpisodesMax = 1000;
 constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
 
@@ -37,6 +37,7 @@ struct Pooled {
   uint32_t user = 0;
   uint32_t any = 0;
   bool source = false;
+  bool again = false;
   uint32_t via_user = 0;  // terms of the answer made from recall that points here
   uint32_t via_any = 0;
 };
@@ -205,11 +206,14 @@ class RankRun {
         Pooled source = turn;
         source.turn_at = static_cast<uint32_t>(at);
         source.source = true;
+        source.again = same;
         source.score = query_.cues.asks_assistant ? score : score / set_.bare_question;
         source.via_user = turn.user;
         source.via_any = turn.any;
         Pooled& kept = added.try_emplace(source.turn_at, source).first->second;
+        const bool again = kept.again || source.again;
         if (kept.score < source.score) kept = source;
+        kept.again = again;
       }
     }
     for (Pooled& turn : pool_) {
@@ -218,6 +222,7 @@ class RankRun {
       // Of several sources those that match by themselves come first.
       const double own = turn.score;
       turn.score = std::max(own, found->second.score) + kOwnMatch * own;
+      turn.again = found->second.again;
       turn.via_user = found->second.via_user;
       turn.via_any = found->second.via_any;
       added.erase(found);
@@ -411,6 +416,7 @@ class RankRun {
     hit.score = turn.score;
     hit.tokens = info.tokens;
     hit.source = turn.source;
+    hit.again = turn.again;
     hit.number = query_.cues.wants_number && info.Is(TurnInfo::kHasNumber);
     for (size_t i = 0; i < query_.terms.size(); ++i) {
       if ((turn.any >> i & 1u) == 0) continue;

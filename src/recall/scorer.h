@@ -41,6 +41,7 @@ struct RecallHit {
   uint32_t tokens = 0;         // words and characters of the turn
   std::vector<uint32_t> with;  // turns that must come along: they correct this one
   bool source = false;         // not found itself: an answer made from recall came from it
+  bool again = false;          // the prompt of an earlier asking of this very question had it
 };
 
 struct Ranking {

@@ -103,6 +103,7 @@ TEST(ScorerTest, ASourceThatSharesNoWordIsFound) {
   ASSERT_FALSE(ranking.hits.empty());
   EXPECT_EQ(ranking.hits[0].turn, fact);
   EXPECT_TRUE(ranking.hits[0].source);
+  EXPECT_TRUE(ranking.hits[0].again);
 }
 
 TEST(ScorerTest, ACorrectionRightBehindComesAlong) {

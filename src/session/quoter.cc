@@ -39,17 +39,18 @@ class Fitting {
     uint32_t placed = 0;
     for (size_t i = 0; i < ranking_.hits.size(); ++i) {
       RecallVerdict& verdict = result.verdicts[i];
-      if (!StandsForItself(verdict, gate) || lines_.contains(verdict.hit.turn)) continue;
-      if (placed >= gate.hits_max) {
+      if (!MayStand(verdict, gate) || lines_.contains(verdict.hit.turn)) continue;
+      if (!HasRoom(gate, verdict.hit, placed)) {
         verdict.why = RecallWhy::kOverLimit;
         continue;
       }
-      verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
+      if (!StandsForItself(verdict.why))
+        verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
       if (Place(ranking_.hits[i])) ++placed;
     }
     for (RecallVerdict& verdict : result.verdicts) {
       verdict.injected = lines_.contains(verdict.hit.turn);
-      const bool itself = verdict.why == RecallWhy::kMatches || verdict.why == RecallWhy::kForced;
+      const bool itself = StandsForItself(verdict.why);
       if (verdict.injected && !itself) verdict.why = RecallWhy::kCorrection;
       if (!verdict.injected && (itself || verdict.why == RecallWhy::kCorrection)) {
         verdict.why = RecallWhy::kOverBudget;
@@ -60,17 +61,9 @@ class Fitting {
 
  private:
   // The gate counted none that was brought along, and no tokens.
-  static bool StandsForItself(const RecallVerdict& verdict, const GateSettings& gate) {
-    switch (verdict.why) {
-      case RecallWhy::kMatches:
-      case RecallWhy::kForced:
-      case RecallWhy::kOverLimit:
-        return true;
-      case RecallWhy::kCorrection:
-        return gate.force;
-      default:
-        return false;
-    }
+  static bool MayStand(const RecallVerdict& verdict, const GateSettings& gate) {
+    return StandsForItself(verdict.why) || verdict.why == RecallWhy::kOverLimit ||
+           (gate.force && verdict.why == RecallWhy::kCorrection);
   }
 
   void Gather(const RecallHit& hit, std::set<uint32_t>& group) {

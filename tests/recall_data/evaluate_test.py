@@ -2,6 +2,7 @@
 
 import argparse
 import json
+import shlex
 import sys
 
 import asked_again
@@ -136,7 +137,7 @@ def test_search_syntax_is_only_text():
 def test_command_speaks_the_protocol(tmp_path):
     path = tmp_path / "echo.py"
     path.write_text(ECHO)
-    command = f"{sys.executable} {path}"
+    command = shlex.join([sys.executable, str(path)])
     records = evaluate.evaluate(arguments(sizes=[30], ranker=["chance", command], archives=3))
     assert len(records) == 2 * 3 * 18
     report = metrics.report(records)
@@ -149,10 +150,10 @@ def test_command_that_breaks_the_protocol_is_an_error(tmp_path):
     path = tmp_path / "bad.py"
     path.write_text(ECHO.replace('t["turn"] < message["window_from"]', "True"))
     with pytest.raises(RuntimeError, match="window"):
-        evaluate.evaluate(arguments(sizes=[30], ranker=[f"{sys.executable} {path}"]))
+        evaluate.evaluate(arguments(sizes=[30], ranker=[shlex.join([sys.executable, str(path)])]))
     path.write_text("import sys\nsys.stdin.readline()\n")
     with pytest.raises((RuntimeError, BrokenPipeError)):
-        evaluate.evaluate(arguments(sizes=[30], ranker=[f"{sys.executable} {path}"]))
+        evaluate.evaluate(arguments(sizes=[30], ranker=[shlex.join([sys.executable, str(path)])]))
 
 
 def test_questions_are_kept_as_turns():
