@@ -87,9 +87,7 @@ struct RecallIndex::Parts {
 
 void RecallIndex::Add(Analyser& analyser, const ArchivedTurn& turn) {
   TENUTO_CHECK(turns_.empty() || turn.turn > turns_.back().turn);
-  AnalyseOptions options;
-  options.now = turn.time;
-  options.fallback = MainLanguage();
+  const AnalyseOptions options = OptionsAt(turn.time);
   std::string tool_text(turn.tool);
   const std::string prose = WithoutFences(turn.answer, tool_text);
   const Analysed user = analyser.Analyse(turn.user, options);
@@ -284,9 +282,12 @@ bool RecallIndex::HasPassage(const Postings& postings, uint32_t first, uint32_t 
   return found;
 }
 
-Language RecallIndex::MainLanguage() const {
-  const auto best = std::max_element(languages_.begin() + 1, languages_.end());
-  return *best == 0 ? Language::kUnknown : static_cast<Language>(best - languages_.begin());
+AnalyseOptions RecallIndex::OptionsAt(Moment time) const {
+  AnalyseOptions options;
+  options.now = time;
+  const auto most = std::max_element(languages_.begin() + 1, languages_.end());
+  if (*most > 0) options.fallback = static_cast<Language>(most - languages_.begin());
+  return options;
 }
 
 bool RecallIndex::Speaks(Language language) const {

@@ -84,7 +84,8 @@ class RecallIndex {
   void TrimDense() const { dense_.Trim(passages_.size()); }
   size_t DenseBytes() const { return dense_.bytes(); }
   size_t terms() const { return terms_; }
-  Language MainLanguage() const;
+  // How this session's texts of that time, and questions to it, are analysed.
+  AnalyseOptions OptionsAt(Moment time) const;
   // Whether a turn of the user's was in it. Always true for kUnknown.
   bool Speaks(Language language) const;
   // Passages and turns that count for statistics.

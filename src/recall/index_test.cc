@@ -134,7 +134,7 @@ TEST(IndexTest, OneSessionNeverMovesAnothers) {
 
 TEST(IndexTest, AnEmptyIndex) {
   RecallIndex index;
-  EXPECT_EQ(index.MainLanguage(), Language::kUnknown);
+  EXPECT_EQ(index.OptionsAt({}).fallback, Language::kUnknown);
   EXPECT_EQ(index.MedianUserTokens(), 0U);
   EXPECT_EQ(index.TurnAt(1), -1);
   EXPECT_DOUBLE_EQ(index.AverageTokens(0.1), 1.0);

@@ -43,6 +43,11 @@ bool IsCjk(uint32_t code_point);
 bool IsHan(uint32_t code_point);
 bool IsHiragana(uint32_t code_point);
 
+// An ASCII digit.
+constexpr bool IsDigit(char c) {
+  return c >= '0' && c <= '9';
+}
+
 // The code points of a well-formed text with where each begins.
 struct Character {
   uint32_t code_point = 0;

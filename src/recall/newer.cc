@@ -19,10 +19,8 @@ bool Stated(const Term& term) {
 }  // namespace
 
 uint32_t NewestOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older) {
-  AnalyseOptions options;
+  AnalyseOptions options = index.OptionsAt(older.time);
   options.bytes_max = kNewerBytesMax;
-  options.now = older.time;
-  options.fallback = index.MainLanguage();
   const Analysed text = analyser.Analyse(older.user, options);
   const auto rare = kRareMin + static_cast<uint32_t>(kRareShare * index.passages_live());
   std::map<uint32_t, std::set<uint32_t>> shared;  // by index into turns(): units that both have

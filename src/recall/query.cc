@@ -321,10 +321,8 @@ void AddStamps(Moment now, std::vector<Term>& terms) {
 }  // namespace
 
 Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& question) {
-  AnalyseOptions options;
+  AnalyseOptions options = index.OptionsAt(question.time);
   options.bytes_max = kQueryBytesMax;
-  options.now = question.time;
-  options.fallback = index.MainLanguage();
   options.keep_words = true;
   index.TrimDense();
   Query query;

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/utf8.h"
+#include "recall/lex.h"
 
 namespace tenuto {
 namespace {
@@ -64,9 +65,6 @@ bool IsLower(char c) {
 }
 bool IsUpper(char c) {
   return c >= 'A' && c <= 'Z';
-}
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
 }
 
 // Where parseLedger, parse_ledger, x86Code and HTTPServer come apart; {whole} for a plain word.

@@ -9,6 +9,8 @@
 #include <cstdio>
 #include <memory>
 
+#include "recall/lex.h"
+
 namespace tenuto {
 namespace {
 
@@ -17,10 +19,6 @@ constexpr int32_t kMinuteS = 60;
 constexpr int32_t kHourS = 3600;
 constexpr int32_t kHoursMax = 23;
 constexpr double kMsPerS = 1000.0;
-
-bool IsDigit(char c) {
-  return c >= '0' && c <= '9';
-}
 
 int32_t Two(std::string_view digits) {
   return (digits[0] - '0') * 10 + (digits[1] - '0');

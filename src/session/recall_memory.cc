@@ -183,7 +183,8 @@ Status RecallMemory::AddNewer(const IndexedSession& entry, Analyser& analyser,
   return Ok();
 }
 
-Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, size_t hits_max) {
+Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question,
+                                                const RankFor& what) {
   const auto entry = indexes_.Get(question.row.id, question.owner);
   const auto tools = indexes_.Tools();
   Ranked ranked;
@@ -199,12 +200,12 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question, 
                                     .time = MomentOf(question.now_unix_ms, question.zone_s),
                                     .last_user = last.user,
                                     .last_answer = last.answer});
-    ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, hits_max);
-    if (question.in_conversation)
+    ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, what.hits_max);
+    if (what.to_quote)
       TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
     for (const RecallHit& hit : ranked.ranking.hits)
       if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
-    if (question.in_conversation)
+    if (what.to_quote)
       ranked.newest_of = NewestOf(entry->index, question, ranked.ranking);
   }
   indexes_.Used(*entry);
@@ -223,7 +224,7 @@ Result<RecallChoice> RecallMemory::Choose(const RecallQuestion& question) {
 Status RecallMemory::NamePresent(const RecallQuestion& question, RecallChoice& choice) {
   RecallQuestion asked = question;
   asked.scope = {question.present, {}};
-  TENUTO_ASSIGN(const Ranked ranked, Rank(asked, kPresentHitsMax));
+  TENUTO_ASSIGN(const Ranked ranked, Rank(asked, {kPresentHitsMax, false}));
   choice.outcome.indexed_now += ranked.indexed_now;
   GateSettings gate;
   gate.force = question.forced;
@@ -240,7 +241,7 @@ Status RecallMemory::NamePresent(const RecallQuestion& question, RecallChoice& c
 }
 
 Status RecallMemory::ChooseArchived(const RecallQuestion& question, RecallChoice& choice) {
-  TENUTO_ASSIGN(Ranked ranked, Rank(question, kHitsRead));
+  TENUTO_ASSIGN(Ranked ranked, Rank(question, {kHitsRead, true}));
   choice.outcome.indexed_now = ranked.indexed_now;
   Ranking& ranking = ranked.ranking;
   for (RecallHit& hit : ranking.hits)
@@ -278,7 +279,7 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
   question.zone_s = zone_s;
   question.in_conversation = false;
   question.scope.candidates = {{1, static_cast<uint32_t>(row.turns) + 1}};
-  TENUTO_ASSIGN(const Ranked ranked, Rank(question, search.limit));
+  TENUTO_ASSIGN(const Ranked ranked, Rank(question, {search.limit, false}));
   const GateResult gate = ApplyGate(ranked.ranking, {});
   for (const RecallHit& hit : ranked.ranking.hits) {
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(row.id, row.head, hit.turn, 1));

@@ -83,7 +83,11 @@ class RecallMemory {
   Status ChooseArchived(const RecallQuestion& question, RecallChoice& choice);
   // Names what matches and is in the prompt already.
   Status NamePresent(const RecallQuestion& question, RecallChoice& choice);
-  Result<Ranked> Rank(const RecallQuestion& question, size_t hits_max);
+  struct RankFor {
+    size_t hits_max = 0;
+    bool to_quote = false;  // with what must come along, and which is the newest of several
+  };
+  Result<Ranked> Rank(const RecallQuestion& question, const RankFor& what);
   Result<uint64_t> BringUp(IndexedSession& entry, Analyser& analyser, const SessionRow& row)
       TENUTO_REQUIRES(entry.mutex);
 
