@@ -201,12 +201,10 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question,
                                     .last_user = last.user,
                                     .last_answer = last.answer});
     ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, what.hits_max);
-    if (what.to_quote)
-      TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
+    if (what.to_quote) TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
     for (const RecallHit& hit : ranked.ranking.hits)
       if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
-    if (what.to_quote)
-      ranked.newest_of = NewestOf(entry->index, question, ranked.ranking);
+    if (what.to_quote) ranked.newest_of = NewestOf(entry->index, question, ranked.ranking);
   }
   indexes_.Used(*entry);
   return ranked;
