@@ -78,15 +78,17 @@ std::string PartText(std::string_view whole, TextRange range) {
 std::string QuoteText(const QuotedTurn& turn) {
   const std::string user = PartText(turn.text.user, turn.quote.user);
   const std::string answer = PartText(turn.text.answer, turn.quote.answer);
-  if (user.empty() && answer.empty()) return "";
-  std::string text = DayText(DayOf({turn.text.unix_ms / kMsPerS, turn.text.zone_s}));
+  const std::string tool = PartText(turn.text.tool, turn.quote.tool);
+  std::string lines;
   if (!user.empty()) {
-    text += " user";
-    if (!turn.text.name.empty()) text += " (" + turn.text.name + ")";
-    text += ": " + user + "\n";
+    lines += "user";
+    if (!turn.text.name.empty()) lines += " (" + turn.text.name + ")";
+    lines += ": " + user + "\n";
   }
-  if (!answer.empty()) text += std::string(user.empty() ? " " : "") + "assistant: " + answer + "\n";
-  return text;
+  if (!tool.empty()) lines += "tool: " + tool + "\n";
+  if (!answer.empty()) lines += "assistant: " + answer + "\n";
+  if (lines.empty()) return "";
+  return DayText(DayOf({turn.text.unix_ms / kMsPerS, turn.text.zone_s})) + " " + lines;
 }
 
 std::string SpanText(std::string_view mark, std::span<const QuotedTurn> turns) {

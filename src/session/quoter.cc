@@ -12,7 +12,7 @@ namespace {
 constexpr uint32_t kQuoteWordsMax = 200;   // of what the user said in one turn
 constexpr uint32_t kQuoteWordsStart = 24;  // of them in the tightest budget, unless it is too tight
 constexpr uint32_t kQuoteWordsMin = 12;    // with fewer a turn is not quoted
-constexpr uint32_t kOtherSideShare = 3;    // of these for the side that was not asked for
+constexpr uint32_t kOtherSideShare = 3;    // of these for each side that was not asked for
 
 // Whether this part of the text has one of the terms, which are stems.
 bool HoldsAny(std::string_view text, TextRange range, std::span<const std::string> terms) {
@@ -122,11 +122,15 @@ const QuotedTurn* Quoter::Read(uint32_t line, std::span<const std::string> terms
   auto text = ArchivedTextOf(rows->front());
   if (!text.ok()) return nullptr;
   Sized sized;
-  sized.user = ChooseExcerpt(text->user, terms, asks_assistant_ ? OtherWords() : words_);
-  sized.answer = ChooseExcerpt(text->answer, terms, asks_assistant_ ? words_ : OtherWords());
-  sized.turn.quote = {rows->front().id, line, sized.user, sized.answer};
-  sized.turn.text = std::move(*text);
   sized.terms.assign(terms.begin(), terms.end());
+  sized.most = {rows->front().id,
+                line,
+                ChooseExcerpt(text->user, terms, asks_assistant_ ? OtherWords() : words_),
+                ChooseExcerpt(text->answer, terms, asks_assistant_ ? words_ : OtherWords()),
+                {}};
+  sized.turn.text = std::move(*text);
+  sized.most.tool = ToolPart(sized);
+  sized.turn.quote = sized.most;
   return &turns_.emplace(line, std::move(sized)).first->second.turn;
 }
 
@@ -152,19 +156,18 @@ GateResult Quoter::Decide(Ranking& ranking, GateSettings gate) {
 bool Quoter::Resize(uint32_t line, uint32_t step) {
   Sized& sized = turns_.at(line);
   RecallQuote& quote = sized.turn.quote;
-  quote.user = sized.user;
-  quote.answer = sized.answer;
+  quote = sized.most;
   if (step == 0) return true;
-  const bool answer = KeepsAnswer(sized);
-  const std::string& kept_text = answer ? sized.turn.text.answer : sized.turn.text.user;
-  const std::string& other_text = answer ? sized.turn.text.user : sized.turn.text.answer;
-  TextRange& kept = answer ? quote.answer : quote.user;
-  TextRange& other = answer ? quote.user : quote.answer;
-  if (step == 1) {
-    other = Shorter(other_text, other, sized.terms, OtherWords() / 2);
-    return true;
+  const Side keeps = Kept(sized);
+  for (const Side side : kSides) {
+    if (side == keeps) continue;
+    TextRange& other = PartOf(quote, side);
+    const std::string& text = TextOf(sized.turn.text, side);
+    other = step == 1 ? Shorter(text, other, sized.terms, OtherWords() / 2) : TextRange();
   }
-  other = {};
+  if (step == 1) return true;
+  const std::string& kept_text = TextOf(sized.turn.text, keeps);
+  TextRange& kept = PartOf(quote, keeps);
   if (!sized.kept) sized.kept = ChooseExcerpt(kept_text, sized.terms, words_);
   kept = *sized.kept;
   uint32_t words = words_;
@@ -183,7 +186,7 @@ bool Quoter::Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
     const QuotedTurn& turn = turns_.at(line).turn;
     if (QuoteText(turn).empty()) return false;  // as good as left out
     turns.push_back(turn);
-    texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.name});
+    texts.insert(texts.end(), {turn.text.user, turn.text.answer, turn.text.tool, turn.text.name});
     choice.quotes.push_back(turn.quote);
     choice.span.lines.push_back(line);
   }
@@ -203,15 +206,38 @@ uint32_t Quoter::OtherWords() const {
   return words_ / kOtherSideShare;
 }
 
-// The side that is shortened last: what was asked for, unless only the other matches.
-bool Quoter::KeepsAnswer(Sized& sized) const {
-  if (sized.keeps_answer) return *sized.keeps_answer;
+const std::string& Quoter::TextOf(const ArchivedText& text, Side side) {
+  return side == Side::kUser ? text.user : side == Side::kAnswer ? text.answer : text.tool;
+}
+
+TextRange& Quoter::PartOf(RecallQuote& quote, Side side) {
+  return side == Side::kUser ? quote.user : side == Side::kAnswer ? quote.answer : quote.tool;
+}
+
+// What tools said is quoted only where it has a word of the message that nobody repeated.
+TextRange Quoter::ToolPart(const Sized& sized) const {
   const ArchivedText& text = sized.turn.text;
-  const bool user = HoldsAny(text.user, sized.user, sized.terms);
-  const bool answer = HoldsAny(text.answer, sized.answer, sized.terms);
-  sized.keeps_answer = asks_assistant_ ? !text.answer.empty() && (answer || !user)
-                                       : text.user.empty() || (answer && !user);
-  return *sized.keeps_answer;
+  if (text.tool.empty()) return {};
+  const TextRange part = ChooseExcerpt(text.tool, sized.terms, OtherWords());
+  const bool adds = std::ranges::any_of(sized.terms, [&](const std::string& term) {
+    const std::span<const std::string> one(&term, 1);
+    return HoldsAny(text.tool, part, one) && !HoldsAny(text.user, sized.most.user, one) &&
+           !HoldsAny(text.answer, sized.most.answer, one);
+  });
+  return adds ? part : TextRange();
+}
+
+// The side that is shortened last: what was asked for, unless only another matches.
+Quoter::Side Quoter::Kept(Sized& sized) const {
+  if (sized.keeps) return *sized.keeps;
+  const ArchivedText& text = sized.turn.text;
+  const bool user = HoldsAny(text.user, sized.most.user, sized.terms);
+  const bool answer = HoldsAny(text.answer, sized.most.answer, sized.terms);
+  const bool by_answer = asks_assistant_ ? !text.answer.empty() && (answer || !user)
+                                         : text.user.empty() || (answer && !user);
+  const bool by_tool = sized.most.tool.end > 0 && !user && !answer;
+  sized.keeps = by_tool ? Side::kTool : by_answer ? Side::kAnswer : Side::kUser;
+  return *sized.keeps;
 }
 
 // What a mark is made of. Of the log, so that the same log quotes in the same frames (INV-8), and

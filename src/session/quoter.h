@@ -3,6 +3,7 @@
 // of the question, the ranking and the log (INV-8).
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -30,7 +31,7 @@ class Quoter {
   GateResult Decide(Ranking& ranking, GateSettings gate);
 
   // How much of a turn that was read is quoted: all that may be, with 0; then step by step less of
-  // the side that was not asked for, then fewer words around the matches. False: there is no
+  // the sides that were not asked for, then fewer words around the matches. False: there is no
   // shorter one.
   bool Resize(uint32_t line, uint32_t step);
   // The last step that leaves alone what was asked for.
@@ -42,16 +43,21 @@ class Quoter {
   bool Compose(const std::set<uint32_t>& lines, RecallChoice& choice);
 
  private:
+  enum class Side : uint8_t { kUser, kAnswer, kTool };
+  static constexpr std::array<Side, 3> kSides = {Side::kUser, Side::kAnswer, Side::kTool};
   struct Sized {
     QuotedTurn turn;
-    TextRange user, answer;         // the most that is quoted of each
-    std::optional<TextRange> kept;  // the most of the side that is kept when the other goes
+    RecallQuote most;               // the most that is quoted of each side
+    std::optional<TextRange> kept;  // the most of the side that is kept when the others go
     std::vector<std::string> terms;
-    std::optional<bool> keeps_answer;
+    std::optional<Side> keeps;
   };
+  static const std::string& TextOf(const ArchivedText& text, Side side);
+  static TextRange& PartOf(RecallQuote& quote, Side side);
 
   uint32_t OtherWords() const;
-  bool KeepsAnswer(Sized& sized) const;
+  TextRange ToolPart(const Sized& sized) const;
+  Side Kept(Sized& sized) const;
   const std::string& FirstTurn();
 
   TokenLog& log_;

@@ -38,6 +38,22 @@ class QuoterTest : public RecallTest {
     return choice;
   }
 
+  void Import(std::vector<ImportItem> items) {
+    stack->OnCore([&] {
+      stack->manager.Import(ParseSessionKey("a").value(), std::move(items),
+                            [](const Result<ImportOutcome>& done) {
+                              ASSERT_TRUE(done.ok()) << done.error().message();
+                            });
+    });
+    question.row = disk->log.FindSession(ParseSessionKey("a").value()).value();
+  }
+  std::string Text(const RecallChoice& choice) {
+    std::string text;
+    for (const TokenId token : choice.span.tokens)
+      text += stack->engine.TokenText(token, true);
+    return text;
+  }
+
   RecallQuestion question;
   Ranking ranking;
   GateResult result;
@@ -61,6 +77,31 @@ TEST_F(QuoterTest, PastTheLimitNothingIsQuoted) {
   gate.hits_max = 1;
   EXPECT_EQ(Choose(gate).span.lines, Lines{1});
   EXPECT_EQ(result.verdicts[1].why, RecallWhy::kOverLimit);
+}
+
+// What a tool said is quoted where it alone has a word of the question, and shortened last where
+// nobody else has any.
+TEST_F(QuoterTest, WhatOnlyAToolSaidIsQuoted) {
+  std::string said = "The register says: berth 41 is held by Ulfsdotter.";
+  for (int i = 0; i < 60; ++i)
+    said += " Nothing else is known of row " + std::to_string(i) + ".";
+  const std::string calls = R"([{"id":"c","function":{"name":"find","arguments":"{}"}}])";
+  Import({{{"user", "Look up the mooring list.", ""}, 0, ""},
+          {{"assistant", "", "", calls, ""}, 0, ""},
+          {{"tool", said, "", "", "c"}, 0, ""},
+          {{"assistant", "I have it.", ""}, 0, ""}});
+  ranking.hits = {Hit(4, -20.0, 9.0)};
+  ranking.hits[0].terms = {"ulfsdotter", "berth"};
+  EXPECT_NE(Text(Choose({})).find("tool: "), std::string::npos);
+  EXPECT_NE(Text(Choose({})).find("held by Ulfsdotter"), std::string::npos);
+  question.tokens_max = 230;
+  const std::string tight = Text(Choose({}));
+  EXPECT_NE(tight.find("held by Ulfsdotter"), std::string::npos) << tight;
+  EXPECT_EQ(tight.find("mooring"), std::string::npos) << tight;
+
+  question.tokens_max = 900;
+  ranking.hits[0].terms = {"mooring"};
+  EXPECT_EQ(Text(Choose({})).find("tool: "), std::string::npos);
 }
 
 }  // namespace

@@ -284,6 +284,7 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
     if (rows.empty() || rows.front().deleted) continue;
     TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
     const TextRange user = FoundPart(text.user, hit.terms);
+    const TextRange tool = FoundPart(text.tool, hit.terms);
     const TextRange said = FoundPart(text.answer, hit.terms);
     MemoryHit found{row.key,
                     rows.front().id,
@@ -292,8 +293,9 @@ Result<MemoryAnswer> RecallMemory::Search(const SessionRow& row, const Digest256
                     hit.terms,
                     text.unix_ms,
                     "user: " + PartText(text.user, user)};
+    if (!text.tool.empty()) found.text += "\ntool: " + PartText(text.tool, tool);
     if (!text.answer.empty()) found.text += "\nassistant: " + PartText(text.answer, said);
-    found.excerpt = IsPart(text.user, user) || IsPart(text.answer, said);
+    found.excerpt = IsPart(text.user, user) || IsPart(text.tool, tool) || IsPart(text.answer, said);
     answer.hits.push_back(std::move(found));
   }
   if (!answer.hits.empty())

@@ -83,11 +83,21 @@ Result<RecallCandidate> CandidateFromJson(const json::value& value) {
   return candidate;
 }
 
+json::object QuoteToJson(const RecallQuote& quote) {
+  json::object object{{"turn", quote.turn.value},
+                      {"line", quote.line},
+                      {"user", RangeToJson(quote.user)},
+                      {"answer", RangeToJson(quote.answer)}};
+  if (quote.tool.end > 0) object["tool"] = RangeToJson(quote.tool);
+  return object;
+}
+
 Result<RecallQuote> QuoteFromJson(const json::value& value) {
   const json::object* object = value.if_object();
   RecallQuote quote;
   if (object == nullptr || !RangeFromJson(*object, "user", quote.user) ||
-      !RangeFromJson(*object, "answer", quote.answer))
+      !RangeFromJson(*object, "answer", quote.answer) ||
+      (object->contains("tool") && !RangeFromJson(*object, "tool", quote.tool)))
     return Corrupt();
   quote.turn.value = TextOf(*object, "turn");
   quote.line = NumberOf(*object, "line", 0);
@@ -145,10 +155,7 @@ std::string RecordToJson(const RecallRecord& record) {
     object["digest"] = record.digest;
     json::array quotes;
     for (const RecallQuote& quote : record.quotes)
-      quotes.push_back(json::object{{"turn", quote.turn.value},
-                                    {"line", quote.line},
-                                    {"user", RangeToJson(quote.user)},
-                                    {"answer", RangeToJson(quote.answer)}});
+      quotes.push_back(QuoteToJson(quote));
     object["quotes"] = std::move(quotes);
   }
   if (!record.outcome.candidates.empty()) {

@@ -24,12 +24,13 @@ struct NumberedTurn {
   TurnId turn;
 };
 
-// A turn that is quoted, or parts of what its user and its answer said.
+// A turn that is quoted, or parts of what its user, its answer and its tools said.
 struct RecallQuote {
   TurnId turn;
   uint64_t line = 0;  // its number in the session, from 1
   TextRange user;     // of ArchivedText::user
   TextRange answer;   // of ArchivedText::answer
+  TextRange tool;     // of ArchivedText::tool
 };
 
 struct RecallRecord {

@@ -14,7 +14,7 @@ RecallRecord Full() {
   record.at = 3;
   record.tokens = 40;
   record.digest = "00112233445566ff";
-  record.quotes = {{{"A"}, 4, {0, 9}, {2, 2}}};
+  record.quotes = {{{"A"}, 4, {0, 9}, {2, 2}, {1, 5}}};
   record.outcome.decision = "injected";
   record.outcome.tokens = 40;
   record.outcome.candidates = {{{"A"}, 2.5, {"cat", "name"}, true, "matches", 3},
@@ -34,6 +34,7 @@ TEST(RecallRecord, ComesBackAsItWas) {
   EXPECT_EQ(record->front[0].turn.value, "P");
   ASSERT_EQ(record->quotes.size(), 1u);
   EXPECT_EQ(record->quotes[0].user, (TextRange{0, 9}));
+  EXPECT_EQ(record->quotes[0].tool, (TextRange{1, 5}));
   EXPECT_EQ(record->outcome.tokens, 40);
   ASSERT_EQ(record->outcome.candidates.size(), 2u);
   EXPECT_EQ(record->outcome.candidates[0].terms, (std::vector<std::string>{"cat", "name"}));
@@ -54,17 +55,19 @@ TEST(RecallRecord, NothingToSayIsNothing) {
 }
 
 TEST(RecallRecord, AnythingElseIsCorrupt) {
-  for (const char* bad :
-       {"{", "[]", "{}", R"({"v":2,"since":1})", R"({"v":1,"since":0})", R"({"v":1,"since":-1})",
-        R"({"v":1,"since":"x"})", R"({"v":1,"since":1,"at":4294967296})",
-        R"({"v":1,"since":1,"tokens":1e30})", R"({"v":1,"since":1,"quotes":[1]})",
-        R"({"v":1,"since":1,"quotes":[{"turn":"A","line":0,"user":[0,1],"answer":[0,1]}]})",
-        R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[2,1],"answer":[0,1]}]})",
-        R"({"v":1,"since":1,"quotes":[{"turn":"","line":1,"user":[0,1],"answer":[0,1]}]})",
-        R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[0],"answer":[0,1]}]})",
-        R"({"v":1,"since":1,"front":[1]})", R"({"v":1,"since":1,"candidates":["x"]})",
-        R"({"v":1,"since":1,"candidates":[{"score":"x"}]})",
-        R"({"v":1,"since":1,"candidates":[{"newest_of":0}]})"}) {
+  for (
+      const char* bad :
+      {"{", "[]", "{}", R"({"v":2,"since":1})", R"({"v":1,"since":0})", R"({"v":1,"since":-1})",
+       R"({"v":1,"since":"x"})", R"({"v":1,"since":1,"at":4294967296})",
+       R"({"v":1,"since":1,"tokens":1e30})", R"({"v":1,"since":1,"quotes":[1]})",
+       R"({"v":1,"since":1,"quotes":[{"turn":"A","line":0,"user":[0,1],"answer":[0,1]}]})",
+       R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[2,1],"answer":[0,1]}]})",
+       R"({"v":1,"since":1,"quotes":[{"turn":"","line":1,"user":[0,1],"answer":[0,1]}]})",
+       R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[0],"answer":[0,1]}]})",
+       R"({"v":1,"since":1,"quotes":[{"turn":"A","line":1,"user":[0,1],"answer":[0,1],"tool":1}]})",
+       R"({"v":1,"since":1,"front":[1]})", R"({"v":1,"since":1,"candidates":["x"]})",
+       R"({"v":1,"since":1,"candidates":[{"score":"x"}]})",
+       R"({"v":1,"since":1,"candidates":[{"newest_of":0}]})"}) {
     const auto record = RecordFromJson(bad);
     ASSERT_FALSE(record.ok()) << bad;
     EXPECT_EQ(record.error().code(), Code::kCorrupt) << bad;

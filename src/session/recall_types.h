@@ -47,7 +47,7 @@ struct MemoryHit {
   double score = 0.0;
   std::vector<std::string> terms;
   int64_t unix_ms = 0;
-  std::string text;      // "user: ...\nassistant: ..."
+  std::string text;      // "user: ...\ntool: ...\nassistant: ...", those there are
   bool excerpt = false;  // of a longer turn, around the words that match
 };
 struct MemoryAnswer {
