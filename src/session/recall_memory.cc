@@ -166,11 +166,14 @@ GateSettings RecallMemory::GateFor(const RecallQuestion& question) const {
 }
 
 // What is likely to be quoted brings the newest turn on the same matter along, unless the window
-// has it.
-Status RecallMemory::AddNewer(const IndexedSession& entry, Analyser& analyser,
-                              const RecallQuestion& question, Ranking& ranking) {
-  const GateResult likely = ApplyGate(ranking, GateFor(question));
-  for (RecallHit& hit : ranking.hits) {
+// has it, and says whether it is the newest of several. Most messages want nothing quoted, and a
+// look at all turns would be a good part of what they cost in a long session.
+Status RecallMemory::Complete(const IndexedSession& entry, Analyser& analyser,
+                              const RecallQuestion& question, Ranked& ranked) {
+  const GateResult likely = ApplyGate(ranked.ranking, GateFor(question));
+  if (likely.injected.empty()) return Ok();
+  ranked.newest_of = NewestOf(entry.index, question, ranked.ranking);
+  for (RecallHit& hit : ranked.ranking.hits) {
     if (!std::ranges::binary_search(likely.injected, hit.turn)) continue;
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(question.row.id, question.row.head, hit.turn, 1));
     if (rows.empty() || rows.front().deleted) continue;
@@ -201,10 +204,9 @@ Result<RecallMemory::Ranked> RecallMemory::Rank(const RecallQuestion& question,
                                     .last_user = last.user,
                                     .last_answer = last.answer});
     ranked.ranking = tools->scorer.Rank(entry->index, query, question.scope, what.hits_max);
-    if (what.to_quote) TENUTO_TRY(AddNewer(*entry, tools->analyser, question, ranked.ranking));
+    if (what.to_quote) TENUTO_TRY(Complete(*entry, tools->analyser, question, ranked));
     for (const RecallHit& hit : ranked.ranking.hits)
       if (auto id = entry->ids.Find(hit.turn)) ranked.ids.emplace(hit.turn, std::move(*id));
-    if (what.to_quote) ranked.newest_of = NewestOf(entry->index, question, ranked.ranking);
   }
   indexes_.Used(*entry);
   return ranked;

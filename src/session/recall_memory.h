@@ -77,8 +77,8 @@ class RecallMemory {
   };
   Result<ArchivedText> LastText(const SessionRow& row);
   GateSettings GateFor(const RecallQuestion& question) const;
-  Status AddNewer(const IndexedSession& entry, Analyser& analyser, const RecallQuestion& question,
-                  Ranking& ranking) TENUTO_REQUIRES(entry.mutex);
+  Status Complete(const IndexedSession& entry, Analyser& analyser, const RecallQuestion& question,
+                  Ranked& ranked) TENUTO_REQUIRES(entry.mutex);
   // What is quoted of the scope's candidates, and why not.
   Status ChooseArchived(const RecallQuestion& question, RecallChoice& choice);
   // Names what matches and is in the prompt already.
