@@ -297,5 +297,45 @@ TEST(SqliteDamage, FlippedBytesInTheWriteAheadLogGiveAnEarlierState) {
   }
 }
 
+// A plain SQLite tool that opens the log of a killed server moves what is in the write-ahead log
+// into the file as soon as it closes. All is there: nothing may be refused for it.
+TEST(SqliteDamage, AToolThatOpenedItAfterACrashDoesNoHarm) {
+  FakeVolume volume(3);
+  FakeVolume killed(4);
+  std::string text;
+  {
+    const auto log = OpenOn(volume);
+    ASSERT_TRUE(log.ok());
+    Fill(**log);
+    for (int i = 0; i < 20; ++i)
+      ASSERT_TRUE(CommitOne(**log, Turn("a", i)).ok());
+    text = *Dump(**log);
+    killed.Overwrite("log.db", volume.Contents("log.db"));
+    killed.Overwrite("log.db-wal", volume.Contents("log.db-wal"));
+  }
+  ASSERT_GT(killed.Contents("log.db-wal").size(), 20 * kPage);
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open_v2(killed.Path("log.db").c_str(), &db, SQLITE_OPEN_READWRITE,
+                            FakeVolume::VfsName().c_str()),
+            SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, "SELECT count(*) FROM turns", nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+  ASSERT_EQ(killed.Names(), std::vector<std::string>{"log.db"});
+
+  const std::string bytes = killed.Contents("log.db");
+  for (const SqliteMode mode : {SqliteMode::kWriter, SqliteMode::kReader})
+    EXPECT_EQ(Outcome(bytes, text, mode), "same");
+  // A page of zeros is not one that waits for its checksum.
+  for (size_t page = 0; page < bytes.size() / kPage; ++page) {
+    std::string zeroed = bytes;
+    zeroed.replace(page * kPage, kPage, std::string(kPage, '\0'));
+    const std::string outcome = Outcome(zeroed, text, SqliteMode::kReader);
+    EXPECT_TRUE(outcome == "same" || outcome == "corrupt") << outcome << " page " << page;
+  }
+  const auto log = OpenOn(killed);
+  ASSERT_TRUE(log.ok()) << log.error().message();
+  EXPECT_TRUE(CommitOne(**log, Turn("after", 0)).ok());
+}
+
 }  // namespace
 }  // namespace tenuto

@@ -1,8 +1,8 @@
 // A SQLite VFS over another one that guards the database file page by page
 // (docs/formats/tokenlog.md, "Pages"):
 // - each page ends with 16 bytes of checksum over its number and content, set on write and compared
-// on read, so that
-//   a flipped byte is an error and never another history;
+//   on read, so that a flipped byte is an error and never another history; zero, as everywhere else
+//   than in the file, where another tool moved the page there from the write-ahead log;
 // - the unused middle of a b-tree page is zeroed on write: moving rows between pages leaves copies
 // there, which
 //   secure_delete does not see, and what was deleted must be gone.

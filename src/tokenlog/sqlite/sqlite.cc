@@ -227,8 +227,12 @@ Error Database::ErrorOf(int rc) {
   const int os_error = db == nullptr ? 0 : sqlite3_system_errno(db);
   // The connection's own words only where they belong to this code.
   const bool current = db != nullptr && sqlite3_extended_errcode(db) == rc;
-  const std::string what =
-      "token log " + path_ + ": " + (current ? sqlite3_errmsg(db) : sqlite3_errstr(rc));
+  // SQLite calls it a disk I/O error.
+  const char* said = rc == SQLITE_IOERR_DATA
+                         ? "a page's checksum is not right: damaged, or changed by another program"
+                     : current ? sqlite3_errmsg(db)
+                               : sqlite3_errstr(rc);
+  const std::string what = "token log " + path_ + ": " + said;
   const std::string why = os_error == 0 ? "" : std::string(" (") + OsErrorText(os_error) + ")";
   if (IsDamage(rc)) return Error(Code::kCorrupt, what + kDamaged);
   if (IsOutOfSpace(rc, os_error))
