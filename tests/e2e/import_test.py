@@ -80,8 +80,8 @@ def test_tools_and_zones_in_and_out_again(new_server):
     out = server.get("/v1/sessions/s/export")
     assert [json.loads(line) for line in out.body.splitlines()] == items
     assert exported(server, "s") == items
-    found = server.post("/v1/memory/search", {"session_id": "s", "query": "drizzle"}).json["data"][0]
-    assert "\ntool: " in found["text"] and "\ndrizzle\n" in found["text"], found
+    found = server.post("/v1/memory/search", {"session_id": "s", "query": "drizzle"}).json["data"]
+    assert "\ntool: " in found[0]["text"] and "\ndrizzle\n" in found[0]["text"], found
 
 
 def test_yesterday_is_the_speakers(new_server):
