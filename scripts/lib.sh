@@ -18,8 +18,6 @@ step_number=0
 # The build folders, and other clones, compile the same sources: these two let ccache see that.
 export CCACHE_NOHASHDIR=1 CCACHE_BASEDIR="$root"
 
-mkdir -p "$logs"
-
 say() { printf '%s\n' "$*"; }
 die() {
   printf '\nCannot go on: %s\n' "$1" >&2
@@ -90,7 +88,7 @@ interrupted() {
   trap '' INT TERM HUP
   local signal i
   for signal in INT TERM; do
-    [[ -n $step_group ]] && kill "-$signal" -- "-$step_group" 2>/dev/null || break
+    if [[ -z $step_group ]] || ! kill "-$signal" -- "-$step_group" 2>/dev/null; then break; fi
     for ((i = 0; i < 100; i++)); do
       kill -0 -- "-$step_group" 2>/dev/null || break 2
       sleep 0.1
@@ -104,13 +102,20 @@ trap 'interrupted 143' TERM
 trap 'interrupted 129' HUP
 
 as_root() {
-  if ((EUID == 0)); then
-    "$@"
-  elif command -v sudo >/dev/null; then
-    sudo -n "$@"
-  else
-    die "Debian packages must be installed, but this is not root and there is no sudo." "Run as root: $*"
-  fi
+  if ((EUID == 0)); then "$@"; else sudo -n "$@"; fi
+}
+
+# Everything that is made lies in these folders. What an earlier run as root left there can't be written to either.
+check_writable() {
+  local path
+  for path in "$logs" "$root/build"; do
+    mkdir -p "$path" 2>/dev/null || die "$path cannot be made by $(id -un)." \
+      "Use a checkout in a folder of your own, or make $root yours: chown -R $(id -un) $(printf %q "$root")"
+  done
+  for path in "$deps" "$deps"/* "$logs"/*.log "$root/build" "$root/build"/*; do
+    [[ ! -e $path || -w $path ]] || die "$path cannot be written to by $(id -un): who ran this before?" \
+      "Make $root yours: chown -R $(id -un) $(printf %q "$root")"
+  done
 }
 
 check_system() {
@@ -123,6 +128,7 @@ check_system() {
     fi
   fi
   local need_kib=$((3 * 1024 * 1024)) free_kib
+  check_writable
   if [[ -x $root/build/release/tenuto && -d $venv ]]; then need_kib=$((512 * 1024)); fi
   free_kib=$(df --output=avail -k "$root" | tail -n 1 | tr -d ' ')
   if ((free_kib < need_kib)); then
@@ -145,8 +151,13 @@ install_packages() {
     die "there is no apt-get here, and these packages are missing:" "${missing[*]}"
   say "    missing: ${missing[*]}"
   # Asked for here: a step in the background can't ask.
-  if ((EUID != 0)) && command -v sudo >/dev/null; then
-    sudo true || die "sudo does not let you install packages." "As root: apt-get install ${missing[*]}"
+  if ((EUID != 0)); then
+    local by_hand="apt-get update && apt-get install -y ${missing[*]}"
+    command -v sudo >/dev/null ||
+      die "Debian packages are missing, and only root can install them: this is $(id -un), without sudo." \
+        "Have root run this line, then run this again:" "$by_hand"
+    sudo true || die "Debian packages are missing, and sudo does not let $(id -un) install them." \
+      "Have root run this line, then run this again:" "$by_hand"
   fi
   run_logged apt-update "reading package lists" as_root apt-get update ||
     die "apt-get update failed: no network, or no package source is set up." "See $logs/apt-update.log"
