@@ -61,7 +61,7 @@ run_logged() {
 }
 
 # progress LOG: how far ninja, ctest, apt or pip's download has come, as text to append; nothing where the log does not
-# say it.
+# say it. No time that is left: what ccache has goes by a hundred times as fast as what it lacks.
 progress() {
   local share megabytes total
   share=$(tr '\r' '\n' <"$1" | awk '
@@ -70,10 +70,18 @@ progress() {
       split(substr($0, RSTART, RLENGTH), n, /[^0-9]+/)
       done = n[1] == "" ? n[2] : n[1]; all = n[1] == "" ? n[3] : n[2]
     }
-    # apt: each package is unpacked, then set up
-    / newly installed, / { all = 2 * ($1 + $3) }
-    /^Unpacking / || /^Setting up / { done++ }
-    END { if (done > 0 && all > 0) printf "%d of %d, %d %%", done, all, 100 * done / all }')
+    # apt: packages are fetched, then each is unpacked, then set up; a large one takes a minute.
+    / newly installed, / { packages = $1 + $3; all = 2 * packages }
+    /^Get:[0-9]/ { fetched++ }
+    /^Unpacking / { done++; what = ", unpacking " $2 }
+    /^Setting up / { done++; what = ", setting up " $3 }
+    END {
+      sub(/:.*/, "", what)
+      if (done > 0 && all > 0)
+        printf "%d of %d, %d %%%s", done, all, 100 * done / all, what
+      else if (fetched > 0 && packages > 0)
+        printf "%d of %d fetched", fetched, packages
+    }')
   total=$(sed -n 's/.*Downloading .* (\([0-9]*\)[0-9.]* MB).*/\1/p' "$1" | tail -n 1)
   if [[ -z $share && -n $total && -d $downloads ]]; then
     megabytes=$(($(du -sk "$downloads" | cut -f 1) / 1000))
