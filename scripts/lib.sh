@@ -35,6 +35,7 @@ step() {
 # returns its status; on failure the end of the log is shown, and failed_log is its path. The command has a process
 # group of its own, which ends with this script; so don't call it in a subshell, whose end the script would wait for.
 step_group=
+failed_log=
 run_logged() {
   local name=$1 hint=$2 log="$logs/$1.log" begun=$SECONDS pid status=0 waited=0
   shift 2
@@ -52,8 +53,8 @@ run_logged() {
   done
   wait "$pid" || status=$?
   step_group=
-    failed_log=$log
   if ((status != 0)); then
+    failed_log=$log
     printf '    %s failed with status %d; the end of %s:\n' "$name" "$status" "$log" >&2
     tail -n 40 "$log" | sed 's/^/    | /' >&2
   fi
@@ -127,6 +128,7 @@ check_writable() {
 }
 
 check_system() {
+  check_writable
   if [[ -r /etc/os-release ]]; then
     local id version
     id=$(. /etc/os-release && printf '%s' "${ID:-}")
@@ -136,7 +138,6 @@ check_system() {
     fi
   fi
   local need_kib=$((3 * 1024 * 1024)) free_kib
-  check_writable
   if [[ -x $root/build/release/tenuto && -d $venv ]]; then need_kib=$((512 * 1024)); fi
   free_kib=$(df --output=avail -k "$root" | tail -n 1 | tr -d ' ')
   if ((free_kib < need_kib)); then
@@ -174,15 +175,6 @@ install_packages() {
     die "apt-get could not install the packages." "See $logs/apt-install.log"
 }
 
-make_venv() {
-  local where=$1
-  if runs_pip "$where"; then return; fi
-  rm -rf "$where"
-  "$python" -m venv "$where" || die "$python -m venv failed." "Is the package python3-venv installed?"
-}
-
-# Does CMake find a libllama of the right series without our help?
-system_libllama() {
 # pip_of VENV ARGUMENTS...: never by VENV/bin/pip, whose first line holds the path where the venv was made and no longer
 # works in a checkout that was moved. -I: a folder "pip" where the caller stands is not ours.
 pip_of() {
@@ -194,6 +186,15 @@ pip_of() {
 runs_pip() { pip_of "$1" --version >/dev/null 2>&1; }
 
 # make_venv VENV: only one that cannot run pip is made anew, with the loss of all that is in it.
+make_venv() {
+  local where=$1
+  if runs_pip "$where"; then return; fi
+  rm -rf "$where"
+  "$python" -m venv "$where" || die "$python -m venv failed." "Is the package python3-venv installed?"
+}
+
+# Does CMake find a libllama of the right series without our help?
+system_libllama() {
   local probe="$deps/probe"
   mkdir -p "$probe"
   cat >"$probe/CMakeLists.txt" <<'CMAKE'
@@ -286,6 +287,7 @@ drop_moved_build() {
 build() {
   local preset=$1 targets=()
   shift
+  drop_moved_build "$preset"
   if (($# > 0)); then targets=(--target "$@"); fi
   run_logged "configure-$preset" "" env -C "$root" cmake --preset "$preset" &&
     run_logged "build-$preset" "building $preset" \
@@ -295,7 +297,6 @@ build() {
 set_up() {
   step "Checking the system"
   check_system
-  drop_moved_build "$preset"
   step "Debian packages"
   install_packages "$@"
   step "libllama"
