@@ -115,6 +115,51 @@ std::string_view Trimmed(std::string_view text) {
 
 constexpr size_t kLookedAtBytes = 2048;  // cues stand near the front, or in short messages
 
+const Phrases& QuestionWords() {
+  static const Phrases kQuestionWords({phrases::kQuestionWords});
+  return kQuestionWords;
+}
+
+// Words of a text, characters where there are no spaces; and whether a question word is among the
+// first `looked_at`, or the last.
+struct Counted {
+  size_t words = 0;
+  bool asks = false;
+  bool asks_last = false;
+};
+Counted CountWords(std::string_view folded, size_t looked_at) {
+  Counted counted;
+  while (!folded.empty()) {
+    size_t length = WordBytes(folded);
+    if (length > 0 && !HasSpaces(folded)) length = 3;
+    if (length > 0) {
+      counted.asks_last = QuestionWords().LongestAt(folded.substr(0, length)) == length;
+      counted.asks = counted.asks || (counted.asks_last && counted.words < looked_at);
+      ++counted.words;
+    }
+    folded.remove_prefix(std::min(std::max<size_t>(1, length), folded.size()));
+  }
+  return counted;
+}
+
+// "It cost 300 dollars, can you believe it?" states, and asks for no more than a nod.
+bool StatesBeforeItsTag(std::string_view sentence) {
+  static const Phrases kDense({phrases::kDenseQuestions});
+  constexpr size_t kTagWordsMax = 4;
+  constexpr size_t kStatedWordsMin = 4;
+  constexpr size_t kOpeningWords = 2;  // "with what", "at which"
+  const size_t comma = sentence.rfind(',');
+  if (comma == std::string_view::npos) return false;
+  const std::string folded = FoldCase(sentence.substr(0, comma));
+  const std::string tag = FoldCase(sentence.substr(comma + 1));
+  const std::string_view stated = Trimmed(folded);
+  if (QuestionWords().LongestAt(stated) > 0 || kDense.In(stated)) return false;
+  const Counted before = CountWords(stated, kOpeningWords);
+  const Counted after = CountWords(tag, kTagWordsMax);
+  const bool asks = before.asks || before.asks_last || after.asks;
+  return !asks && before.words >= kStatedWordsMin && after.words <= kTagWordsMax;
+}
+
 }  // namespace
 
 bool IsQuestionSentence(std::string_view folded) {
@@ -123,7 +168,8 @@ bool IsQuestionSentence(std::string_view folded) {
   while (folded.ends_with("\u3002"))
     folded.remove_suffix(3);
   if (folded.empty()) return false;
-  return folded.back() == '?' || folded.ends_with("\u061f") || kEnds.EndOf(folded);
+  const bool asks = folded.back() == '?' || folded.ends_with("\u061f") || kEnds.EndOf(folded);
+  return asks && !StatesBeforeItsTag(folded);
 }
 
 bool Corrects(std::string_view folded) {
@@ -132,7 +178,6 @@ bool Corrects(std::string_view folded) {
 }
 
 Cues CuesOf(std::string_view folded) {
-  static const Phrases kQuestionWords({phrases::kQuestionWords});
   static const Phrases kDenseQuestions({phrases::kDenseQuestions});
   static const Phrases kAnaphora({phrases::kAnaphora});
   static const Phrases kGoesOn({phrases::kGoesOn});
@@ -143,7 +188,7 @@ Cues CuesOf(std::string_view folded) {
   const std::string_view text = Trimmed(ClipUtf8(folded, kLookedAtBytes));
   Cues cues;
   cues.question = IsQuestionSentence(text) || text.find('?') != std::string_view::npos ||
-                  kQuestionWords.LongestAt(text) > 0 || kDenseQuestions.In(text);
+                  QuestionWords().LongestAt(text) > 0 || kDenseQuestions.In(text);
   cues.corrects = Corrects(text);
   cues.chat = IsChat(text);
   cues.anaphoric = kAnaphora.In(text) || kGoesOn.LongestAt(text) > 0;

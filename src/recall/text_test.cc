@@ -140,6 +140,23 @@ TEST_F(TextTest, HostileInputIsBounded) {
   EXPECT_GT(Of(thai).tokens, 0U);
 }
 
+TEST_F(TextTest, ATagMakesNoQuestion) {
+  EXPECT_EQ(Of("The mattress cost Gudrun 342 dollars, can you believe it?").asking, 0U);
+  EXPECT_EQ(Of("Gudrun wohnt jetzt in Kiel, oder?").asking, 0U);
+  EXPECT_EQ(
+      Of("\u738b\u82b3\u628a\u94a5\u5319\u653e\u5728\u8f66\u91cc\uff0c\u5bf9\u5427\uff1f").asking,
+      0U);
+  // What asks before or behind the comma asks.
+  EXPECT_EQ(Of("With what does Gudrun open the garage, do you know?").asking, 1U);
+  EXPECT_EQ(Of("Gudrun opened the garage with it, but when?").asking, 1U);
+  EXPECT_EQ(Of("Gudrun, can you open the garage?").asking, 1U);
+  EXPECT_EQ(Of("La voiture de Gudrun est o\u00f9, tu sais ?").asking, 1U);
+  EXPECT_EQ(Of("After the long meeting with Gudrun, did the garage stay open?").asking, 1U);
+  EXPECT_EQ(
+      Of("\u738b\u82b3\u628a\u94a5\u5319\u653e\u5728\u54ea\u91cc\uff0c\u5bf9\u5417\uff1f").asking,
+      1U);
+}
+
 TEST_F(TextTest, TheSameTextGivesTheSameTerms) {
   Analyser other;
   AnalyseOptions options;
