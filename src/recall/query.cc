@@ -17,6 +17,7 @@ constexpr double kNameWeight = 1.2;
 constexpr double kPhraseWeight = 0.65;  // of each of two words that always stand together
 constexpr uint32_t kTogetherMin = 3;    // fewer meetings of two words are chance
 constexpr uint32_t kPhraseEntriesMax = 20000;
+constexpr size_t kJoinedMax = 4;  // words that may be one elsewhere
 constexpr size_t kAnswerTermsMax = 8;
 constexpr uint32_t kLeaningUnitsMax = 1;  // a message of more words of its own stands by itself
 constexpr uint32_t kPointingUnitsMax =
@@ -107,6 +108,27 @@ class Builder {
     return static_cast<uint32_t>(units.size()) + pairs / 2 + words;
   }
 
+  // "split kernel state", "lawn mower": words that a turn may have written as one. That says what
+  // the first of them says, and more.
+  void TakeJoined(std::span<const Term> terms, Language language) {
+    for (size_t first = 0; first < terms.size(); ++first) {
+      Term whole = terms[first];
+      whole.named = false;
+      for (size_t at = first + 1; at < std::min(first + kJoinedMax, terms.size()); ++at) {
+        if (terms[at].position != terms[at - 1].position + 1 || terms[at].word.empty()) break;
+        if (whole.word.empty()) break;
+        whole.word += terms[at].word;
+        for (const std::string& text : {whole.word, analyser_.Stem(whole.word, language)}) {
+          whole.text = text;
+          whole.key = KeyOf(whole.sort, text);
+          if (index_.Find(whole.key) != nullptr) TakeForms(whole, 1.0, false);
+        }
+      }
+    }
+    for (QueryTerm& term : query_.terms)
+      term.form = true;
+  }
+
   uint32_t KnownUnits() const {
     std::unordered_set<uint32_t> units;
     for (const QueryTerm& term : query_.terms) {
@@ -174,7 +196,8 @@ class Builder {
                      [&](const auto& a, const auto& b) { return value(a) > value(b); });
     if (terms.size() > kQueryTermsMax) terms.resize(kQueryTermsMax);
     std::stable_sort(terms.begin(), terms.end(), [](const auto& a, const auto& b) {
-      return a.unit != b.unit ? a.unit < b.unit : a.position < b.position;
+      if (a.unit != b.unit) return a.unit < b.unit;
+      return a.position != b.position ? a.position < b.position : a.form < b.form;
     });
   }
 
@@ -332,6 +355,7 @@ Query BuildQuery(Analyser& analyser, const RecallIndex& index, const Question& q
   AddStamps(question.time, own.terms);
   Builder builder(analyser, index, query);
   builder.SetLanguage(own.language);
+  builder.TakeJoined(own.terms, own.language);
   query.own_units = builder.Take(own.terms, 1.0, false);
   query.own_known = builder.KnownUnits();
 

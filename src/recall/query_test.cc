@@ -129,6 +129,17 @@ TEST_F(QueryTest, SmallTalkInheritsNothing) {
   EXPECT_TRUE(Of("thanks!", "What opens the garage?", "Gudrun uses 4711.").terms.empty());
 }
 
+TEST_F(QueryTest, WordsThatATurnWritesAsOneAreFound) {
+  archive_.Say("I oiled the lawnmower.");
+  const uint32_t traced = archive_.Say("split_kernel_state was to blame.");
+  archive_.Say("The kernel of the other state, and then the split.");
+  const Query query = Of("who has the lawn mower?");
+  ASSERT_NE(Term(query, "lawnmow"), nullptr);
+  EXPECT_EQ(Of("who has the mower of the lawn?").terms.size(), 0U);
+  EXPECT_EQ(archive_.Rank("what about the split kernel state?").hits.at(0).turn, traced);
+  EXPECT_EQ(Of("what about the split kernel state?").own_units, 3U);
+}
+
 TEST_F(QueryTest, BoundsAndNonsense) {
   std::string text;
   for (int i = 0; i < 60; ++i)
