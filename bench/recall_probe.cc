@@ -84,6 +84,7 @@ bool Set(Options& options, std::string_view text) {
       {"log_day", &options.gate.log_day},
       {"log_apart", &options.gate.log_apart},
       {"log_proper", &options.gate.log_proper},
+      {"log_named_matter", &options.gate.log_named_matter},
       {"log_identifier", &options.gate.log_identifier},
       {"log_personal", &options.gate.log_personal},
       {"log_asked_before", &options.gate.log_asked_before},

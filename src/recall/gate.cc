@@ -41,6 +41,7 @@ class Gate {
       limit += set_.log_day;
     }
     if (hit.proper && hit.units > 1) limit += set_.log_proper;
+    if (hit.named_matter && cues.question) limit += set_.log_named_matter;
     if (hit.identifier) limit += set_.log_identifier;
     if (ranking_.asked_before) limit += set_.log_asked_before;
     if (cues.personal) limit += set_.log_personal;
@@ -48,7 +49,7 @@ class Gate {
     if (hit.inherited > 0) limit += set_.log_inherited;
     if (hit.log_expected > limit) return RecallWhy::kChance;
     const double window = hit.inherited > 0 ? ranking_.window_info : ranking_.window_own_info;
-    if (hit.info < window) return RecallWhy::kInWindow;
+    if (hit.info < window && !hit.window_lacks_name) return RecallWhy::kInWindow;
     if (hit.score < set_.share_of_best * ranking_.hits.front().score) {
       return RecallWhy::kFarBelowBest;
     }

@@ -255,6 +255,37 @@ TEST(GateTest, ThaiWordsAreWords) {
   EXPECT_EQ(ApplyGate(archive.Rank(question), {}).injected, Turns{cat});
 }
 
+// What is told of many is asked of one who is seldom named: her name is enough.
+TEST(GateTest, ANameIsEnoughWhereTheRestIsSaidOfOthers) {
+  TestArchive archive;
+  for (int i = 0; i < 12; ++i) {
+    archive.Fill(20);
+    archive.Say("Horst" + std::to_string(i) + " likes honey in the salad.");
+  }
+  const uint32_t fact = archive.Say("For Gudrun the greens must come with syrup.");
+  archive.Fill(20);
+  const auto quoted = [&](std::string_view text) {
+    return ApplyGate(archive.Rank(text), {}).injected;
+  };
+  EXPECT_EQ(quoted("How does Gudrun like the salad?"), Turns{fact});
+  // Nobody tells such things here.
+  EXPECT_TRUE(quoted("Which trams and ferries does Gudrun like?").empty());
+  EXPECT_TRUE(quoted("Gudrun likes the salad.").empty());
+}
+
+TEST(GateTest, OnlyWhatNamesTheSameCompetes) {
+  TestArchive archive;
+  archive.Fill(60);
+  const uint32_t fact = archive.Say("I traced the wrong digest of Marlene back to the parser.");
+  archive.Fill(60);
+  archive.window_from = archive.Say("The checksum error of the nightly build came from the cache.");
+  const char* question =
+      "Was it the checksum error or the wrong digest in the nightly build of Marlene?";
+  EXPECT_EQ(ApplyGate(archive.Rank(question), {}).injected, Turns{fact});
+  archive.Say("Marlene had the same checksum error in the nightly build.");
+  EXPECT_EQ(ApplyGate(archive.Rank(question), {}).verdicts[0].why, RecallWhy::kInWindow);
+}
+
 TEST(GateTest, EndToEnd) {
   TestArchive archive;
   archive.Fill(100);

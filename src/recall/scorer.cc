@@ -21,7 +21,8 @@ constexpr double kAskedBefore = 0.2;  // factor of an earlier asking: it is no e
 constexpr double kOwnMatch = 0.1;
 constexpr uint32_t kBriefTokens = 7;  // a correction in words that no list has is as short
 constexpr uint32_t kEpisodesMax = 1000;
-constexpr uint32_t kCloseHitsMax = 12;  // hits whose chance is worked out in full
+constexpr uint32_t kMatterUnitsMin = 3;  // fewer words say too little of what a message is about
+constexpr uint32_t kCloseHitsMax = 12;   // hits whose chance is worked out in full
 
 bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
   const auto after = std::upper_bound(
@@ -116,6 +117,7 @@ class RankRun {
       for (uint32_t passage = range.begin; passage < range.end; ++passage) {
         const auto& cell = evidence_.At(passage);
         if (cell.any == 0 || OnlyAsks(passage)) continue;
+        window_.emplace_back(cell.user, cell.any);
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
         ranking.window_own_info =
@@ -427,6 +429,7 @@ class RankRun {
       if (query_.terms[i].sort == TermSort::kIdentifier) hit.identifier = true;
     }
     Chance(turn, close, hit);
+    Names(turn, hit);
     hit.apart = close ? Apart(turn) : 0.0;
     if (close) {
       const int64_t next = CorrectedBy(turn.turn_at);
@@ -436,6 +439,32 @@ class RankRun {
       }
     }
     return hit;
+  }
+
+  // What the names of the message say: whom or what it is about.
+  void Names(const Pooled& turn, RecallHit& hit) {
+    uint32_t here = 0;
+    for (size_t i = 0; i < query_.terms.size(); ++i) {
+      const QueryTerm& term = query_.terms[i];
+      if (!term.proper || term.sort == TermSort::kPart) continue;
+      here |= turn.user & uint32_t{1} << i;
+    }
+    if (here == 0) return;
+    hit.window_lacks_name = std::ranges::none_of(window_, [&](const auto& cell) {
+      return (cell.second & here) != 0 && match_.InfoOf(cell.first, cell.second).info >= hit.info;
+    });
+    hit.named_matter = RestIsSaid(turn, hit);
+  }
+
+  // Whether some other turn states all that a hit lacks of the message: then it asks about such
+  // things as are told here.
+  bool RestIsSaid(const Pooled& hit, const RecallHit& found) {
+    if (query_.own_units < kMatterUnitsMin) return false;
+    return std::ranges::any_of(pool_, [&](const Pooled& turn) {
+      if (index_.turns()[turn.turn_at].Is(TurnInfo::kBareQuestion)) return false;
+      const uint32_t rest = turn.user & ~hit.any;
+      return found.units + match_.InfoOf(rest, rest).units >= query_.own_units;
+    });
   }
 
   PassageEvidence& evidence_;
@@ -449,6 +478,7 @@ class RankRun {
   std::vector<Pooled> pool_;
   PassageScope passages_;
   EpisodeCounts episodes_;
+  std::vector<std::pair<uint32_t, uint32_t>> window_;  // terms of what it states, as in Pooled
   uint32_t strong_ = 0;
   std::unordered_map<uint32_t, Sentences> sentences_;  // by passage
 };

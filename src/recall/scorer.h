@@ -29,14 +29,18 @@ struct RecallHit {
   std::vector<std::string> terms;  // of the query, found in the turn
   // How many turns would match as well by chance, as a natural logarithm; the gate's measure.
   double log_expected = 0.0;
-  double info = 0.0;           // of the matched terms together: what the window is compared by
-  uint32_t units = 0;          // matched words of the message
-  uint32_t inherited = 0;      // matched words of the last turn
-  double apart = 0.0;          // info that is in other sentences than the rest of it
-  bool dated = false;          // a day of the message is among them
-  bool said_then = false;      // it was said on a day that the message names
-  bool proper = false;         // a name of the message is
-  bool identifier = false;     // a whole identifier of the message is
+  double info = 0.0;        // of the matched terms together: what the window is compared by
+  uint32_t units = 0;       // matched words of the message
+  uint32_t inherited = 0;   // matched words of the last turn
+  double apart = 0.0;       // info that is in other sentences than the rest of it
+  bool dated = false;       // a day of the message is among them
+  bool said_then = false;   // it was said on a day that the message names
+  bool proper = false;      // a name of the message is
+  bool identifier = false;  // a whole identifier of the message is
+  // No turn of the window with a name that it shares with the message says as much.
+  bool window_lacks_name = false;
+  // It has a name of the message, and some other turn all that it lacks of the message.
+  bool named_matter = false;
   bool number = false;         // it has a number, and the message asks for one
   uint32_t tokens = 0;         // words and characters of the turn
   std::vector<uint32_t> with;  // turns that must come along: they correct this one
