@@ -184,6 +184,7 @@ Cues CuesOf(std::string_view folded) {
   static const Phrases kTask({phrases::kTask, phrases::kDenseTask});
   static const Phrases kAsks({phrases::kAsksAssistant, phrases::kDenseAsksAssistant});
   static const Phrases kPersonal({phrases::kPersonal});
+  static const Phrases kAddresses({phrases::kAddresses});
   static const Phrases kNumber({phrases::kWantsNumber, phrases::kDenseWantsNumber});
   const std::string_view text = Trimmed(ClipUtf8(folded, kLookedAtBytes));
   Cues cues;
@@ -195,6 +196,7 @@ Cues CuesOf(std::string_view folded) {
   cues.task = kTask.In(text);
   cues.asks_assistant = kAsks.In(text);
   cues.personal = kPersonal.In(text);
+  cues.addresses = kAddresses.In(text);
   cues.wants_number = kNumber.In(text);
   return cues;
 }

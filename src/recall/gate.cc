@@ -30,7 +30,7 @@ class Gate {
     if (AsksForItsDay(hit)) return RecallWhy::kMatches;
     if (hit.units == 0) {
       if (!cues.question) return RecallWhy::kInheritedOnly;
-      if (!cues.anaphoric) return RecallWhy::kSmallTalk;
+      if (!cues.anaphoric && !SaysNothingItself()) return RecallWhy::kSmallTalk;
     }
     double limit = set_.log_expected_max - set_.log_apart * hit.apart;
     if (cues.task) limit += set_.log_task;
@@ -66,6 +66,11 @@ class Gate {
           verdict->why == RecallWhy::kChance || verdict->why == RecallWhy::kInWindow;
       if (below && doubted) verdict->why = RecallWhy::kRanksAbove;
     }
+  }
+
+  // "Since when?", in whatever words: what can it be about but what was said last, or "you".
+  bool SaysNothingItself() const {
+    return ranking_.own_units <= kLeaningUnitsMax && !ranking_.cues.addresses;
   }
 
   // "Who is my dentist?", "How much is the rent?": there is no second word that could be shared.

@@ -53,9 +53,26 @@ TEST(GateTest, InheritedWordsNeedAQuestion) {
   ranking.hits[0].inherited = 3;
   EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kInheritedOnly);
   ranking.cues.question = true;
+  ranking.own_units = 2;
   EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kSmallTalk);
   ranking.cues.anaphoric = true;
   EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  // "Since when?" can only be about what was said last, "Who made you?" is not.
+  ranking.cues.anaphoric = false;
+  ranking.own_units = 1;
+  EXPECT_EQ(ApplyGate(ranking, {}).injected, Turns{1});
+  ranking.cues.addresses = true;
+  EXPECT_EQ(ApplyGate(ranking, {}).verdicts[0].why, RecallWhy::kSmallTalk);
+}
+
+TEST(GateTest, AQuestionOfOneWordLeansOnTheLastTurnInWordsThatNoListHas) {
+  TestArchive archive;
+  archive.Fill(60);
+  const uint32_t fact = archive.Say("Gudrun rents the garage in Kiel for 90 euros.");
+  archive.Fill(60);
+  const Question question = {
+      "Mikort\u00f3l?", {1715429000, 0}, "Where does Gudrun rent the garage?", "In Kiel."};
+  EXPECT_EQ(ApplyGate(archive.Rank(question), {}).injected, Turns{fact});
 }
 
 TEST(GateTest, TheWindowCompetes) {

@@ -51,6 +51,7 @@ struct Cues {
   bool task = false;       // a piece of work that needs no memory: translate, how much is 3 x 4
   bool asks_assistant = false;  // what did YOU say, recommend
   bool personal = false;        // about the speaker: "my", "we"
+  bool addresses = false;       // speaks to the assistant: "you"
   bool wants_number = false;    // how much, how many, which code
   bool corrects = false;        // "no wait", "correction", "not ... but", "from now on"
 };

@@ -378,4 +378,11 @@ const std::string_view kPersonal =
     "\u043c\u044b|\u6211|\u6211\u4eec|\u79c1|\u50d5|\u4ffa|\u3046\u3061|\u0e09\u0e31\u0e19|\u0e1c"
     "\u0e21|\u0e02\u0e2d\u0e07\u0e40\u0e23\u0e32";
 
+const std::string_view kAddresses =
+    "you|your|yours|yourself|du|dir|dich|dein|deine|deinen|tu|te|toi|ton|ta|tes|vous|votre|t\u00fa|"
+    "ti|"
+    "usted|voi|voc\u00ea|jij|jou|jouw|dig|din|\u0442\u044b|\u0442\u0435\u0431\u044f|"
+    "\u0442\u0435\u0431\u0435|\u0432\u044b|\u0432\u0430\u0441|\u4f60|\u60a8|"
+    "\u3042\u306a\u305f|\u541b|\u304a\u524d|\u0e04\u0e38\u0e13|\u0e40\u0e18\u0e2d";
+
 }  // namespace tenuto::phrases

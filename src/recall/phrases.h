@@ -23,5 +23,6 @@ extern const std::string_view kCorrects;
 extern const std::string_view kDenseCorrects;
 extern const std::string_view kWeakChat;
 extern const std::string_view kPersonal;
+extern const std::string_view kAddresses;
 
 }  // namespace tenuto::phrases

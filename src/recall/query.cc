@@ -19,7 +19,6 @@ constexpr uint32_t kTogetherMin = 3;    // fewer meetings of two words are chanc
 constexpr uint32_t kPhraseEntriesMax = 20000;
 constexpr size_t kJoinedMax = 4;  // words that may be one elsewhere
 constexpr size_t kAnswerTermsMax = 8;
-constexpr uint32_t kLeaningUnitsMax = 1;  // a message of more words of its own stands by itself
 constexpr uint32_t kPointingUnitsMax =
     3;  // ... also where "that" is in it and the archive knows none of them
 

@@ -13,6 +13,8 @@
 
 namespace tenuto {
 
+// A message of more words of its own stands by itself.
+inline constexpr uint32_t kLeaningUnitsMax = 1;
 inline constexpr size_t kQueryTermsMax = 32;  // the rarest; a bit each in a hit's mask
 
 // A message that is about to be answered.
