@@ -243,11 +243,21 @@ Status CheckBeforeStore(const ServeConfig& config) {
   return HttpServer::CheckAddress(ServeSettingsOf(config));
 }
 
+// A start that finds no room: the sentence says where, and what may go; the log, what was tried.
+Error AtStart(const ServeConfig& config, const Error& error) {
+  if (error.code() != Code::kExhausted) return error;
+  Log(LogLevel::kError, "store.full", {{"error", error.message()}});
+  return StoreIsFull(config.store);
+}
+
 Status Build(Server& server, const ServeConfig& config) {
   TENUTO_TRY(CheckBeforeStore(config));
-  TENUTO_ASSIGN(server.store, OpenStoreForWriting(config.store, ForAWhile()));
+  auto store = OpenStoreForWriting(config.store, ForAWhile());
+  if (!store) return AtStart(config, store.error());
+  server.store = std::move(*store);
   TENUTO_TRY(BuildEngine(server, config));
-  TENUTO_TRY(BuildSessions(server, config));
+  if (const auto built = BuildSessions(server, config); !built)
+    return AtStart(config, built.error());
   return BuildHttp(server, config);
 }
 
@@ -362,6 +372,7 @@ int RunServe(const ServeConfig& config) {
 }
 
 int RunCheck(const ServeConfig& config) {
+  signal(SIGXFSZ, SIG_IGN);  // as above: the check writes, too
   bool exists = false;
   if (auto checked = Check(config, exists); !checked.ok()) return Fail(checked.error());
   fmt::print("ok: model {}, store {}{}, {}\n", config.fake_executor ? "(fake)" : config.model,

@@ -3,6 +3,7 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "base/ids.h"
@@ -117,7 +118,9 @@ Status DeleteThroughServer(const StorePaths& paths, const SessionKey& key, const
   if (response->status == 404) return NoSession(key, paths.root);
   if (response->status < 200 || response->status >= 300) {
     const Code code = response->status == 409 ? Code::kConflict : Code::kIo;
-    return Error(code, ErrorSentence(*response));
+    Error error(code, ErrorSentence(*response));
+    // What is wrong with the disk comes without its folders over HTTP.
+    return response->status < 500 ? error : std::move(error).With("store " + paths.root);
   }
   return Ok();
 }
@@ -144,12 +147,13 @@ Status Delete(const SessionsOptions& options, std::ostream& out) {
   // First as a reader: deleting from a store that does not exist must not make one.
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(options.store));
   auto store = OpenStoreForWriting(options.store);
-  if (store) {
-    TENUTO_TRY(DeleteAlone(*store, key));
-  } else if (store.error().code() == Code::kConflict) {
+  const Status deleted = store ? DeleteAlone(*store, key) : Status(store.error());
+  if (!store && store.error().code() == Code::kConflict) {
     TENUTO_TRY(DeleteThroughServer(paths, key, store.error()));
+  } else if (!deleted && deleted.error().code() == Code::kExhausted) {
+    return StoreIsFull(options.store);
   } else {
-    return std::move(store).error();
+    TENUTO_TRY(deleted);
   }
   if (options.json) {
     out << "{\"id\":\"" << key.Short() << "\",\"object\":\"session.deleted\",\"deleted\":true}\n";

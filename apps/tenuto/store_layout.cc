@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -10,6 +11,7 @@
 #include <charconv>
 #include <optional>
 #include <span>
+#include <vector>
 
 #include "format/segment.h"
 #include "io/fd.h"
@@ -24,6 +26,9 @@ constexpr std::string_view kLogName = "log.db";
 constexpr std::string_view kKvName = "kv";
 constexpr std::string_view kRecallName = "recall";
 constexpr std::string_view kFormatPrefix = "tenuto-store ";
+// What a start of the token log takes of the volume, rounded up: the index of the write-ahead log
+// and a few pages.
+constexpr size_t kStartBytes = size_t{128} * 1024;
 // Longer than any format file of any version: what is past it is not looked at.
 constexpr size_t kFormatBytesMax = 64;
 
@@ -172,6 +177,19 @@ StorePaths StorePathsOf(const std::string& root) {
   return paths;
 }
 
+Error StoreIsFull(const std::string& path) {
+  const StorePaths paths = StorePathsOf(path);
+  struct stat info {};
+  const bool has_kv = ::stat(paths.kv.c_str(), &info) == 0;
+  return Error(Code::kExhausted,
+               "store " + paths.root +
+                   ": the token log finds no room: its volume is full, or a quota or limit of file "
+                   "sizes is reached; free some space there" +
+                   (has_kv ? ", or delete " + paths.kv +
+                                 " while no server runs: that loses no words, KV is computed again"
+                           : ""));
+}
+
 Status CheckStoreFormat(std::string_view text, const std::string& root) {
   if (text == FormatText()) return Ok();
   const Error unreadable(Code::kCorrupt,
@@ -212,6 +230,17 @@ Result<std::unique_ptr<File>> TakeLock(Dir& root, const std::string& path) {
                                       (held ? " is in use by another process" : ""));
 }
 
+// SQLite opens what it may not write for reading, and says so in words of its own when it is too
+// late for a check.
+Status CheckLogRights(const StorePaths& paths) {
+  for (const char* suffix : {"", "-wal", "-shm"}) {
+    const std::string file = paths.log + suffix;
+    if (::faccessat(AT_FDCWD, file.c_str(), W_OK, AT_EACCESS) == 0 || errno == ENOENT) continue;
+    return OsError("open for writing", file, errno).With("store " + paths.root);
+  }
+  return Ok();
+}
+
 // OpenStoreIn, but `root` stays with the caller until it has worked.
 Result<WritableStore> TryToOpen(std::unique_ptr<Dir>& root, const std::string& path) {
   WritableStore store;
@@ -222,6 +251,7 @@ Result<WritableStore> TryToOpen(std::unique_ptr<Dir>& root, const std::string& p
   TENUTO_ASSIGN(FolderState state, LookAndCheck(*root, store.paths.root, fresh));
   TENUTO_ASSIGN(store.lock, TakeLock(*root, store.paths.root));
   TENUTO_ASSIGN(state, LookAndCheck(*root, store.paths.root, fresh));
+  TENUTO_TRY(CheckLogRights(store.paths));
   if (fresh) {
     if (state.format) TENUTO_TRY(root->Remove(kFormatName));
     if (auto written = WriteFormat(*root); !written)
@@ -232,6 +262,29 @@ Result<WritableStore> TryToOpen(std::unique_ptr<Dir>& root, const std::string& p
   TENUTO_ASSIGN(store.cache, root->Sub("cache"));
   store.root = std::move(root);
   return store;
+}
+
+// Whether the volume takes kStartBytes: found out with a file that never has a name, so that
+// nothing is left of it. `folder` exists.
+Status CheckRoom(const std::string& folder, const std::string& store) {
+  const Fd file(::open(folder.c_str(), O_TMPFILE | O_WRONLY | O_CLOEXEC, 0600));
+  if (file.get() < 0) {
+    if (errno == ENOSPC || errno == EDQUOT) return StoreIsFull(store);
+    // Not every file system can do it; what it says of itself must do.
+    struct statvfs volume {};
+    const bool known = ::statvfs(folder.c_str(), &volume) == 0;
+    const bool full = known && uint64_t{volume.f_bavail} * volume.f_frsize < kStartBytes;
+    return full ? StoreIsFull(store) : Status(Ok());
+  }
+  const std::vector<char> bytes(kStartBytes, 'x');
+  const ssize_t wrote = ::pwrite(file.get(), bytes.data(), bytes.size(), 0);
+  // Some volumes find out when they sync.
+  const bool part = wrote >= 0 && static_cast<size_t>(wrote) < bytes.size();
+  if (part) return StoreIsFull(store);
+  if (wrote >= 0 && ::fdatasync(file.get()) == 0) return Ok();
+  const int number = errno;
+  if (OsErrorCode(number) == Code::kExhausted) return StoreIsFull(store);
+  return OsError("write to", folder, number);
 }
 
 // The nearest folder above `path` that exists: where the store would be made.
@@ -249,7 +302,7 @@ Status CheckCanBeMade(const std::string& path) {
   }
   if (!S_ISDIR(info.st_mode)) return OsError("make folder", path, ENOTDIR);
   if (::access(above.c_str(), W_OK | X_OK) != 0) return OsError("make folder in", above, errno);
-  return Ok();
+  return CheckRoom(above, path);
 }
 
 }  // namespace
@@ -282,6 +335,8 @@ Result<StoreCheck> CheckStore(const std::string& path) {
   if (!root) return std::move(root).error().With("store " + path);
   // Without the file nobody has ever locked it.
   if (state.has_lock) TENUTO_TRY(TakeLock(**root, name));
+  TENUTO_TRY(CheckLogRights(StorePathsOf(path)));
+  TENUTO_TRY(CheckRoom(name, name));
   return StoreCheck{!fresh};
 }
 

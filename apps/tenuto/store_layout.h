@@ -56,12 +56,15 @@ Result<WritableStore> OpenStoreIn(std::unique_ptr<Dir> root, const std::string& 
 // kCorrupt, kDenied as above.
 Result<StorePaths> OpenStoreForReading(const std::string& path);
 
-// Whether OpenStoreForWriting would work now, changing nothing: Ok for a folder that does not exist
-// too, where it could be made. Errors as there.
+// Whether OpenStoreForWriting and the token log would work now, changing nothing: Ok for a folder
+// that does not exist too, where it could be made. Errors as there; kExhausted is StoreIsFull.
 struct StoreCheck {
   bool exists = false;
 };
 Result<StoreCheck> CheckStore(const std::string& path);
+
+// kExhausted: the store's volume has no room for the token log. Names the folder that may go.
+Error StoreIsFull(const std::string& path);
 
 // Judges the text of a format file: Ok, kInvalid naming both versions, or kCorrupt. `root` is for
 // the message.

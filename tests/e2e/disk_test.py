@@ -4,6 +4,7 @@ nothing stays mounted.
 
 import functools
 import os
+import shutil
 import subprocess
 import warnings
 
@@ -132,6 +133,67 @@ def test_disk_full(tmp_path):
         if server.process is not None:
             server.kill9()
         disk.with_suffix(".img").unlink(missing_ok=True)  # pytest keeps the folders of three runs
+
+
+class Disk:
+    """A memory disk in a namespace that stays: several commands see the same one. Use `with`."""
+
+    def __init__(self, folder, size):
+        self.holder = subprocess.Popen([*tmpfs(folder, size), "sleep", "600"])
+        user = [] if os.geteuid() == 0 else ["-U", "--preserve-credentials"]
+        self.prefix = ["nsenter", "-t", str(self.holder.pid), *user, "-m"]
+        self.folder = type(folder)(f"/proc/{self.holder.pid}/root{folder}")
+
+    def __enter__(self):
+        wait_for("the disk", lambda: os.path.ismount(self.folder), 10)
+        return self
+
+    def __exit__(self, *_):
+        self.holder.kill()
+        self.holder.wait()
+
+
+def names(store):
+    """What lies in a store, but for what SQLite makes and removes as it likes."""
+    return sorted(path.name for path in store.iterdir() if not path.name.startswith("log.db-"))
+
+
+def test_a_start_on_a_full_disk_names_the_way_out(tmp_path):
+    store = tmp_path / "disk" / "store"
+    store.parent.mkdir()
+    with Disk(store.parent, "80m") as disk:
+        server = Server(store, tmp_path / "log", model=None, engine_flags=ENGINE)
+        server.prefix = disk.prefix
+        server.start()
+        server.chat("kept", "some words " * 150, 4)
+        server.wait_stored("kept")
+        fill(disk.folder)
+        served = run("sessions", "delete", "kept", "--store", store, prefix=disk.prefix)
+        assert served.returncode == 1 and f"store {store}: " in served.stderr, served
+        (disk.folder / "filler").unlink()
+        assert server.stop() == 0
+        flags = ["--fake-executor", "--store", store, "--port", server.port]
+        assert run("serve", "--check", *flags, prefix=disk.prefix).returncode == 0
+        fill(disk.folder)
+        before = names(disk.folder / "store")
+        said = []
+        for command in (["serve", "--check"], ["serve"]):
+            ended = run(*command, *flags, prefix=disk.prefix)
+            assert ended.returncode == 1, ended
+            said.append(plain_lines(ended.stderr))
+        assert said[0] == said[1] and len(said[0]) == 1, said
+        assert f"store {store}: " in said[0][0] and f"{store}/kv" in said[0][0], said
+        deleted = run("sessions", "delete", "kept", "--store", store, prefix=disk.prefix)
+        assert deleted.returncode == 1 and plain_lines(deleted.stderr) == said[0], deleted
+        new = run("serve", "--check", *flags[:2], f"{store}-2", prefix=disk.prefix)
+        assert new.returncode == 1 and f"store {store}-2: " in new.stderr, new
+        assert "kv" not in new.stderr, new
+        assert names(disk.folder / "store") == before
+        shutil.rmtree(disk.folder / "store/kv")
+        assert run("serve", "--check", *flags, prefix=disk.prefix).returncode == 0
+        server.start()
+        assert server.session("kept")["turns"] == 1
+        server.kill9()
 
 
 def _try(server):

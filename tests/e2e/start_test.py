@@ -87,8 +87,8 @@ def test_a_pipe_is_no_model(tmp_path):
     assert "not a regular file" in said and ": :" not in said, said
 
 
-def check(*flags):
-    return run("serve", "--check", *ENGINE_FLAGS, *flags)
+def check(*flags, prefix=()):
+    return run("serve", "--check", *ENGINE_FLAGS, *flags, prefix=prefix)
 
 
 def test_check_says_what_serve_would(tmp_path, new_server):
@@ -116,6 +116,29 @@ def test_check_says_what_serve_would(tmp_path, new_server):
     newer = check("--fake-executor", "--store", server.store)
     assert newer.returncode == 1 and str(version + 41) in newer.stderr, newer
     edit_log(server, f"PRAGMA user_version = {version}")
+
+
+@pytest.mark.parametrize("name", ["log.db", "log.db-wal"])
+def test_check_finds_a_log_that_cannot_be_written(new_server, name):
+    server = new_server(model=None)
+    server.chat("kept", "Hello.", 4)
+    server.kill9()  # leaves the write-ahead log
+    # Root may write what nobody may, unless it gives that right up.
+    bound = "--bounding-set=-dac_override,-dac_read_search"
+    prefix = ["setpriv", bound] if os.geteuid() == 0 else []
+    path = server.store / name
+    path.chmod(0o400)
+    checked = check("--fake-executor", "--store", server.store, prefix=prefix)
+    assert checked.returncode == 1, checked
+    said = refuse(model=None, store=server.store, prefix=prefix)
+    assert plain_lines(checked.stderr) == [said] and f"{path}: " in said, said
+    path.chmod(0o600)
+    assert check("--fake-executor", "--store", server.store).returncode == 0
+    assert sorted(p.name for p in server.store.glob("log.db*")) == [
+        "log.db",
+        "log.db-shm",
+        "log.db-wal",
+    ]
 
 
 def test_a_lost_log_is_not_replaced_by_an_empty_one(new_server):
