@@ -3,13 +3,11 @@
 #include <fmt/core.h>
 #include <fmt/format.h>
 
-#include <algorithm>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <future>
 #include <memory>
-#include <set>
 #include <thread>
 
 #include "base/limits.h"
@@ -26,6 +24,7 @@
 #include "session/verify.h"
 #include "stop_signals.h"
 #include "store_layout.h"
+#include "sweep.h"
 #include "tokenlog/sqlite/log.h"
 #include "tokenlog/writer.h"
 
@@ -39,7 +38,6 @@ constexpr uint64_t kFreeBytesMin = 64 * kMiB;
 // the figures.
 constexpr int32_t kResidentTokensCpu = 1024;
 
-constexpr size_t kSessionsPage = 1000;
 constexpr int64_t kIndexPauseNs = 15'000'000'000;
 constexpr int64_t kSweepPauseNs = 5'000'000'000;
 constexpr int64_t kSweepGoOnNs = 1'000'000'000;
@@ -80,40 +78,6 @@ struct Server {
     if (indexes) indexes->FlushAll();
   }
 };
-
-// Files that no row names: left by a crash between writing and committing, or by a removal that did
-// not happen.
-Status Sweep(Server& server) {
-  TENUTO_ASSIGN(const auto files, server.payloads->List());
-  TENUTO_ASSIGN(const auto kept, server.log->ReferencedFiles());
-  uint64_t removed = 0;
-  for (const PayloadFileId file : files) {
-    if (std::binary_search(kept.begin(), kept.end(), file)) continue;
-    TENUTO_TRY(server.payloads->Remove(file));
-    ++removed;
-  }
-  if (removed > 0) Log(LogLevel::kInfo, "store.swept", {{"files", removed}});
-  return Ok();
-}
-
-// Indexes of sessions that are gone: left by a crash between the deletion and theirs.
-Status SweepIndexes(Server& server) {
-  TENUTO_ASSIGN(const auto stored, server.indexes->StoredSessions());
-  if (stored.empty()) return Ok();
-  std::set<int64_t> known;
-  std::string after;
-  for (bool more = true; more;) {
-    TENUTO_ASSIGN(const SessionPage page, server.log->ListSessions("", "", after, kSessionsPage));
-    for (const SessionRow& row : page.sessions) {
-      known.insert(row.id);
-      after = row.key.Full();
-    }
-    more = page.more;
-  }
-  for (const int64_t id : stored)
-    if (!known.contains(id)) TENUTO_TRY(server.indexes->Remove(id));
-  return Ok();
-}
 
 // Indexes that nobody asks leave memory.
 void KeepIndexesSmall(Server& server) {
@@ -187,10 +151,10 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_ASSIGN(const uint64_t epoch, server.log->NextLeaseEpoch());
   TENUTO_ASSIGN(server.payloads, SegmentStore::Open(std::move(server.store.kv), SystemRandom(),
                                                     {.free_bytes_min = kFreeBytesMin}));
-  TENUTO_TRY(Sweep(server));
+  TENUTO_TRY(SweepPieces(*server.payloads, *server.log, server.metrics));
   server.indexes =
       std::make_unique<IndexCache>(std::move(server.store.recall), SystemClock(), server.metrics);
-  TENUTO_TRY(SweepIndexes(server));
+  TENUTO_TRY(SweepIndexes(*server.indexes, *server.log));
   KeepIndexesSmall(server);
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
   server.sessions = std::make_unique<SessionManager>(SessionContext{

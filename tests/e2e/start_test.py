@@ -1,5 +1,6 @@
 """What can't be served: one clear sentence, exit status 1, nothing lost."""
 
+import json
 import os
 import pathlib
 import re
@@ -159,6 +160,27 @@ def test_a_lost_log_is_not_replaced_by_an_empty_one(new_server):
         path.write_bytes(data)
     server.start()
     assert server.session("kept")["turns"] == 1
+
+
+def test_a_log_that_lost_its_newest_commits_is_warned_of(new_server):
+    server = new_server(model=None)
+    for name in ("one", "two"):
+        server.chat(name, "Hello.", 40)
+        server.wait_stored(name)
+    server.kill9()
+    server.start()
+    assert "store.unknown_sessions" not in server.log
+    server.chat("three", "Hello.", 40)
+    server.wait_stored("three")
+    server.kill9()
+    for suffix in ("-wal", "-shm"):
+        (server.store / f"log.db{suffix}").unlink()
+    server.start()
+    line = next(line for line in server.log.splitlines() if "store.unknown_sessions" in line)
+    lost = sum(server.session(name) is None for name in ("one", "two", "three"))
+    told = json.loads(line)
+    assert lost > 0 and told["level"] == "warn" and told["sessions"] == lost, told
+    assert f"tenuto_kv_unknown_sessions {lost}\n" in server.get("/metrics").body.decode()
 
 
 @pytest.mark.parametrize("cells", ["1", "2"])
