@@ -227,10 +227,10 @@ bool EndsInHalfSurrogate(std::string_view text, size_t used) {
 
 // What stopped the parser after `used` bytes.
 Error ErrorOf(const StrictHandler& handler, const json::error_code& ec, std::string_view text,
-              size_t used) {
-  const auto invalid = [](const std::string& why, size_t byte) {
-    return Error(Code::kInvalid,
-                 "the body is no valid JSON: " + why + " (byte " + std::to_string(byte) + ")");
+              size_t used, std::string_view what) {
+  const auto invalid = [what](const std::string& why, size_t byte) {
+    return Error(Code::kInvalid, std::string(what) + " is no valid JSON: " + why + " (byte " +
+                                     std::to_string(byte) + ")");
   };
   if (!handler.fault().empty()) return invalid(handler.fault(), used).At(handler.Path());
   // The whole path would be as deep as it may be.
@@ -257,7 +257,8 @@ JsonLimits RequestJsonLimits() {
   return {kJsonDepthMax, kMembersMax, kMemoryBytesMax};
 }
 
-Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
+Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits,
+                              std::string_view what) {
   json::parse_options options;
   options.max_depth = limits.depth_max;
   // The memory limit throws through the parser, which holds nothing that a throw would leak.
@@ -268,16 +269,17 @@ Result<json::value> ParseJson(std::string_view text, const JsonLimits& limits) {
     json::error_code ec;
     const size_t used = parser.write_some(false, text.data(), text.size(), ec);
     if (!ec && used < text.size()) ec = json::error::extra_data;
-    if (ec) return ErrorOf(parser.handler(), ec, text, used);
+    if (ec) return ErrorOf(parser.handler(), ec, text, used, what);
     return parser.handler().Release();
   } catch (const std::bad_alloc&) {
-    return Error(Code::kInvalid, "the body holds too many JSON values");
+    return Error(Code::kInvalid, std::string(what) + " holds too many JSON values");
   }
 }
 
-Result<json::object> ParseJsonObject(std::string_view text) {
-  TENUTO_ASSIGN(json::value value, ParseJson(text, RequestJsonLimits()));
-  if (!value.is_object()) return Error(Code::kInvalid, "the body must be a JSON object");
+Result<json::object> ParseJsonObject(std::string_view text, std::string_view what) {
+  TENUTO_ASSIGN(json::value value, ParseJson(text, RequestJsonLimits(), what));
+  if (!value.is_object())
+    return Error(Code::kInvalid, std::string(what) + " must be a JSON object");
   return std::move(value.get_object());
 }
 

@@ -203,8 +203,14 @@ std::string_view KindOf(Inert inert) {
   return inert == Inert::kAnyBool ? "true or false" : "";
 }
 
-Error Refused(const FieldRule& rule) {
+bool IsOfNumber(Inert inert) {
+  return inert == Inert::kZero || inert == Inert::kOne || inert == Inert::kMinusOne ||
+         inert == Inert::kZeroOrMinus;
+}
+
+Error Refused(const FieldRule& rule, const json::value& value) {
   const std::string name(rule.name);
+  if (IsOfNumber(rule.inert) && !value.is_number()) return InvalidAt(name, "must be a number");
   if (const std::string_view kind = KindOf(rule.inert); !kind.empty())
     return InvalidAt(name, "must be " + std::string(kind));
   return Error(Code::kInvalid, "field '" + name + "' is not supported yet" + std::string(rule.why))
@@ -293,7 +299,7 @@ Status CheckFields(const json::object& object, Endpoint endpoint, bool strict,
       continue;
     }
     if (rule->use == Use::kUnlessInert && !IsInert(member.value(), rule->inert)) {
-      return Refused(*rule);
+      return Refused(*rule, member.value());
     }
   }
   std::sort(ignored.begin(), ignored.end());

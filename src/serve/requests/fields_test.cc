@@ -239,6 +239,8 @@ TEST(Fields, WhatIsOfAnotherKindSaysWhichItTakes) {
   EXPECT_EQ(message(R"({"metadata":{"a":1}})"), "'metadata' must be an object of strings");
   EXPECT_EQ(message(R"({"parallel_tool_calls":"x"})"),
             "'parallel_tool_calls' must be true or false");
+  for (const char* value : {"\"1\"", "true", "[1]"})
+    EXPECT_EQ(message(R"({"n":)" + std::string(value) + "}"), "'n' must be a number");
   EXPECT_NE(message(R"({"n":2})").find("not supported yet"), std::string::npos);
 }
 

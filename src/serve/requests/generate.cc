@@ -193,9 +193,11 @@ Status CheckTextSize(size_t bytes, const std::string& where, const RequestContex
   if (context.token_bytes_max <= 0) return Ok();
   const size_t tokens_min = bytes / static_cast<size_t>(context.token_bytes_max);
   if (tokens_min <= static_cast<size_t>(context.window_tokens)) return Ok();
-  return InvalidAt(where, "is too long: " + std::to_string(bytes) + " bytes are more than " +
-                              std::to_string(tokens_min) + " tokens, and the window holds " +
-                              std::to_string(context.window_tokens));
+  return InvalidAt(where, "is too long: " + std::to_string(bytes) +
+                              " bytes can't fit in the window of " +
+                              std::to_string(context.window_tokens) +
+                              " tokens, for no token of this model has more than " +
+                              std::to_string(context.token_bytes_max) + " bytes");
 }
 
 Status ReadPrompt(const json::object& object, bool mixed, const RequestContext& context,

@@ -57,6 +57,16 @@ TEST(ChatRequest, Defaults) {
   EXPECT_TRUE(request.ignored.empty());
 }
 
+TEST(ChatRequest, TextThatCannotFitSaysWhy) {
+  const std::string text(512 * 16 + 16, 'x');
+  const auto request = ParseChatRequest(
+      R"({"messages":[{"role":"user","content":")" + text + "\"}]}", {}, Context());
+  ASSERT_FALSE(request.ok());
+  EXPECT_EQ(request.error().message(),
+            "'messages[0].content' is too long: 8208 bytes can't fit in the window of 512 tokens, "
+            "for no token of this model has more than 16 bytes");
+}
+
 TEST(ChatRequest, ReadsEverySetting) {
   const GenerateRequest request = GoodChat(Chat(
       R"(,"temperature":0,"top_p":0.5,"top_k":7,"min_p":0.1,"presence_penalty":-2,

@@ -170,8 +170,8 @@ Status ReadTime(const json::object& object, size_t index, ImportItem& item) {
 }
 
 Result<ImportItem> ReadItem(std::string_view line, size_t index) {
-  auto object = ParseJsonObject(line);
-  if (!object.ok()) return BadItem(index, "", "is not JSON: " + object.error().message());
+  auto object = ParseJsonObject(line, "its line");
+  if (!object.ok()) return BadItem(index, "", object.error().message());
   TENUTO_TRY(OnlyKnown(
       *object, {"role", "content", "time", "name", "id", "tool_calls", "tool_call_id"}, index, ""));
   ImportItem item;

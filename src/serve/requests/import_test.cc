@@ -104,6 +104,12 @@ TEST(ParseImportBody, WhatIsWrongIsNamed) {
   }
 }
 
+TEST(ParseImportBody, WhatIsNoJsonIsSaidOnce) {
+  const auto said = [](const char* line) { return ParseImportBody(line).error().message(); };
+  EXPECT_EQ(said("hello").rfind("item 1: its line is no valid JSON: ", 0), 0u) << said("hello");
+  EXPECT_EQ(said("[]"), "item 1: its line must be a JSON object");
+}
+
 TEST(ParseImportBody, TooManyAreRefused) {
   std::string body;
   for (size_t i = 0; i <= kImportItemsMax; ++i)
