@@ -22,6 +22,7 @@
 #include "session/heap.h"
 #include "session/manager.h"
 #include "session/verify.h"
+#include "sessions_command.h"
 #include "stop_signals.h"
 #include "store_layout.h"
 #include "sweep.h"
@@ -288,7 +289,11 @@ void PrintReport(const VerifyReport& report) {
   for (const KvReason& reason : report.unusable)
     fmt::print("not usable              {} tokens: {} ({})\n", reason.tokens, reason.code,
                reason.detail);
-  if (report.stored_tokens == 0) return;
+  if (report.nothing_stored()) return;
+  if (report.positions.empty()) {
+    fmt::print("nothing was compared    the first stored piece can't be used, see above\n");
+    return;
+  }
   fmt::print("bytes after import and export  {}\n",
              report.bytes_equal() ? "equal"
                                   : fmt::format("{} pieces differ, {} damaged",
@@ -303,9 +308,12 @@ void PrintReport(const VerifyReport& report) {
 }
 
 Result<VerifyReport> Verify(const ServeConfig& config, const std::string& session) {
-  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(session));
+  TENUTO_ASSIGN(const SessionKey key, ReadSessionName(session));
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(config.store));
   TENUTO_ASSIGN(const auto log, SqliteTokenLog::Open(paths.log, SqliteMode::kReader));
+  // Looked for before the model is loaded.
+  if (const auto row = log->FindSession(key); !row)
+    return row.error().code() == Code::kNotFound ? NoSession(key, paths.root) : row.error();
   TENUTO_ASSIGN(auto kv, OpenDirForReading(paths.kv));
   const auto payloads = SegmentStore::OpenForReading(std::move(kv), SystemRandom());
   fmt::print(stderr, "loading {}\n", config.fake_executor ? "the fake executor" : config.model);

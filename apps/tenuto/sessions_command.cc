@@ -6,8 +6,6 @@
 #include <utility>
 #include <vector>
 
-#include "base/ids.h"
-#include "base/result.h"
 #include "human_text.h"
 #include "import_command.h"
 #include "io/clock.h"
@@ -24,11 +22,7 @@ namespace tenuto {
 namespace {
 
 constexpr size_t kPageSessions = 500;
-
-Error NoSession(const SessionKey& key, const std::string& store) {
-  return Error(Code::kNotFound, "there is no session '" + key.Short() + "' in store " + store +
-                                    "; 'tenuto sessions list' shows them");
-}
+constexpr size_t kNameBytesShown = 200;
 
 // Null: a store without a log, as a first start that ended early leaves it.
 Result<std::unique_ptr<SqliteTokenLog>> OpenLogForReading(const StorePaths& paths) {
@@ -81,7 +75,7 @@ Status List(const SessionsOptions& options, std::ostream& out) {
 
 // show and export: both read one session with its turns.
 Status ReadOne(const SessionsOptions& options, std::ostream& out) {
-  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(options.session));
+  TENUTO_ASSIGN(const SessionKey key, ReadSessionName(options.session));
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(options.store));
   TENUTO_ASSIGN(const auto log, OpenLogForReading(paths));
   if (!log) return NoSession(key, paths.root);
@@ -143,7 +137,7 @@ Status DeleteAlone(WritableStore& store, const SessionKey& key) {
 }
 
 Status Delete(const SessionsOptions& options, std::ostream& out) {
-  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(options.session));
+  TENUTO_ASSIGN(const SessionKey key, ReadSessionName(options.session));
   // First as a reader: deleting from a store that does not exist must not make one.
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(options.store));
   auto store = OpenStoreForWriting(options.store);
@@ -164,7 +158,7 @@ Status Delete(const SessionsOptions& options, std::ostream& out) {
 }
 
 Status Import(const SessionsOptions& options, std::ostream& out, std::ostream& err) {
-  TENUTO_ASSIGN(const SessionKey key, ParseSessionKey(options.session));
+  TENUTO_ASSIGN(const SessionKey key, ReadSessionName(options.session));
   TENUTO_ASSIGN(const StorePaths paths, OpenStoreForReading(options.store));
   const bool standard_input = options.file == "-";
   std::ifstream file;
@@ -205,6 +199,18 @@ Status Run(const SessionsOptions& options, std::ostream& out, std::ostream& err)
 }
 
 }  // namespace
+
+Result<SessionKey> ReadSessionName(const std::string& name) {
+  auto key = ParseSessionKey(name);
+  if (key) return key;
+  return std::move(key).error().With("session '" + TerminalText(name.substr(0, kNameBytesShown)) +
+                                     "'");
+}
+
+Error NoSession(const SessionKey& key, const std::string& store) {
+  return Error(Code::kNotFound, "there is no session '" + key.Short() + "' in store " + store +
+                                    "; 'tenuto sessions list' shows them");
+}
 
 int RunSessions(const SessionsOptions& options, std::ostream& out, std::ostream& err) {
   const Status status = Run(options, out, err);

@@ -8,6 +8,9 @@
 #include <ostream>
 #include <string>
 
+#include "base/ids.h"
+#include "base/result.h"
+
 namespace tenuto {
 
 struct SessionsOptions {
@@ -21,5 +24,11 @@ struct SessionsOptions {
 
 // What was asked for goes to `out`, errors to `err` as one sentence. 0 or 1.
 int RunSessions(const SessionsOptions& options, std::ostream& out, std::ostream& err);
+
+// A session's name as it stands on a command line. kInvalid: names it and what is wrong with it.
+Result<SessionKey> ReadSessionName(const std::string& name);
+
+// kNotFound, for people: there is no such session in `store`.
+Error NoSession(const SessionKey& key, const std::string& store);
 
 }  // namespace tenuto

@@ -118,6 +118,38 @@ def test_verify_finds_a_flipped_byte(talked):
     assert "corrupt" in checked.stdout, checked
 
 
+def test_verify_says_when_nothing_was_compared(talked):
+    if talked.process is not None:
+        talked.stop()
+    path, offset, size = pieces_of(talked, "ada::trip")[0]
+    good = path.read_bytes()
+    data = bytearray(good)
+    data[offset + size // 3] ^= 0x40
+    path.write_bytes(data)
+    checked = verify(talked)
+    path.write_bytes(good)
+    assert checked.returncode == 1 and checked.stdout.endswith("\nNOT EQUAL\n"), checked
+    assert "nothing was compared" in checked.stdout, checked
+    assert "logits" not in checked.stdout and "bound" not in checked.stdout, checked
+    other = run("verify", "ada::trip", "-m", MODEL, "--store", talked.store, "-ctk", "q8_0")
+    assert other.returncode == 1 and "fingerprint" in other.stdout, other
+    assert "nothing was compared" in other.stdout, other
+
+
+def test_verify_looks_for_the_session_first(talked):
+    missing = verify(talked, "nobody")
+    assert missing.returncode == 1 and "loading" not in missing.stderr, missing
+    assert "there is no session 'nobody' in store" in missing.stderr, missing
+
+
+def test_a_name_that_cannot_be_is_said(talked):
+    for command in ("show", "delete", "export"):
+        wrong = run("sessions", command, "a/b", "--store", talked.store)
+        assert wrong.returncode == 1 and "session 'a/b': " in wrong.stderr, wrong
+    wrong = verify(talked, "a/b")
+    assert wrong.returncode == 1 and "session 'a/b': " in wrong.stderr, wrong
+
+
 def test_sessions_without_a_store(tmp_path):
     listed = run("sessions", "list", "--store", tmp_path / "nothing")
     assert listed.returncode == 1, listed
