@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
+#include <cstdint>
 #include <memory>
 #include <sstream>
 
@@ -14,6 +15,7 @@ namespace tenuto {
 namespace {
 
 constexpr int kExitUsage = 2;
+constexpr const char* kSessionName = "SESSION";
 
 constexpr const char* kAbout =
     "Tenuto serves language models whose conversations survive: a session's tokens and KV cache "
@@ -155,7 +157,7 @@ void AddServeFlags(CLI::App& app, Parsed& parsed, bool verifying) {
 
 void AddChat(CLI::App& app, Parsed& parsed) {
   auto& chat = parsed.chat;
-  app.add_option("SESSION", chat.session, "The session to go on with or to begin [chat]")
+  app.add_option(kSessionName, chat.session, "The session to go on with or to begin [chat]")
       ->option_text(" ");
   app.add_option("--url", chat.url, "Where the server is [" + std::string(kDefaultUrl) + "]")
       ->option_text("URL");
@@ -191,7 +193,7 @@ void AddSessions(CLI::App& app, Parsed& parsed) {
     sub->footer("");
     sub->parse_complete_callback([&options, action] { options.action = action; });
     if (action != Action::kList)
-      sub->add_option("SESSION", options.session, "Its name, such as chat or alice::trip")
+      sub->add_option(kSessionName, options.session, "Its name, such as chat or alice::trip")
           ->required()
           ->option_text(" ");
     if (action == Action::kImport)
@@ -228,7 +230,7 @@ Commands AddCommands(CLI::App& app, Parsed& parsed) {
   AddSessions(*commands.sessions, parsed);
   commands.sessions->footer(kSessionsExamples);
   commands.verify = app.add_subcommand("verify", "Check a session's stored KV against a recompute");
-  commands.verify->add_option("SESSION", parsed.verify_session, "The session to check")
+  commands.verify->add_option(kSessionName, parsed.verify_session, "The session to check")
       ->required()
       ->option_text(" ");
   AddServeFlags(*commands.verify, parsed, /*verifying=*/true);
@@ -272,6 +274,9 @@ std::string SubcommandNames(const CLI::App& at) {
 std::string UnknownArgument(const CLI::App& at) {
   const auto rest = at.remaining();
   const std::string given = rest.empty() ? "" : rest.front();
+  // What is left behind "--" is no flag, whatever it looks like.
+  if (given == "--" && rest.size() > 1)
+    return "'" + rest[1] + "' is not expected here: flags go before '--'";
   std::vector<std::string> known;
   if (given.rfind('-', 0) != 0) {
     for (const auto* sub : at.get_subcommands({}))
@@ -288,8 +293,38 @@ std::string UnknownArgument(const CLI::App& at) {
   const std::string bare =
       start == std::string::npos ? "" : given.substr(start, given.find('=') - start);
   const std::string nearest = NearestName(bare, known);
-  return "unknown flag " + given.substr(0, given.find('=')) +
-         (nearest.empty() ? "" : "; did you mean --" + nearest + "?");
+  const std::string text = "unknown flag " + given.substr(0, given.find('='));
+  if (!nearest.empty()) return text + "; did you mean --" + nearest + "?";
+  const auto* session = at.get_option_no_throw(kSessionName);
+  if (session == nullptr || session->count() > 0) return text;
+  return text +
+         "; a session whose name begins with a dash goes last, after '--': " + CommandName(at) +
+         " -- " + given;
+}
+
+// What CLI11 says of a flag without its value, in words: "--model: 1 required TEXT missing".
+std::string MissingValue(const CLI::App& at, const std::string& said) {
+  const std::string name = said.substr(0, said.find(':'));
+  const auto* option = at.get_option_no_throw(name);
+  if (option == nullptr) return said;
+  return name + " needs a value: " + name + " " + option->get_option_text();
+}
+
+// And of a value of another kind: "Could not convert: --max-tokens = x".
+std::string WrongValue(const CLI::App& at, const std::string& said) {
+  const size_t begin = said.find('-');
+  const size_t equals = said.find(" = ");
+  if (begin == std::string::npos || equals == std::string::npos || equals < begin) return said;
+  const std::string name = said.substr(begin, equals - begin);
+  const auto* option = at.get_option_no_throw(name);
+  if (option == nullptr) return said;
+  const std::string kind = option->get_type_name();
+  const std::string problem =
+      kind == "INT"     ? "not a whole number up to " + std::to_string(INT32_MAX)
+      : kind == "UINT"  ? "not a whole number from 0 to " + std::to_string(UINT64_MAX)
+      : kind == "FLOAT" ? "not a number, such as 0.7"
+                        : "neither true nor false";
+  return name + ": '" + said.substr(equals + 3) + "' is " + problem;
 }
 
 // 0 to go on, else *exit holds the status.
@@ -316,6 +351,10 @@ bool Parse(CLI::App& app, const std::vector<std::string>& args, const CommandStr
       message = "'" + CommandName(at) + "' needs a command: " + SubcommandNames(at);
     }
     status = UsageError(at, message, streams);
+  } catch (const CLI::ArgumentMismatch& error) {
+    status = UsageError(*Deepest(app), MissingValue(*Deepest(app), error.what()), streams);
+  } catch (const CLI::ConversionError& error) {
+    status = UsageError(*Deepest(app), WrongValue(*Deepest(app), error.what()), streams);
   } catch (const CLI::Error& error) {
     status = UsageError(*Deepest(app), error.what(), streams);
   }
@@ -360,6 +399,7 @@ int RunWithConfig(const CLI::App& app, const Parsed& parsed, const Environment& 
   WarnIfKeyIsOpen(*loaded, streams);
   SetLogLevel(loaded->values.log_level);
   SetLogFormatText(LogsAsText(loaded->values.log_format));
+  WarnOfUnknownVariables(handlers.variables());
   if (app.get_name() == "verify") return handlers.verify(loaded->values, parsed.verify_session);
   return parsed.check ? handlers.check(loaded->values) : handlers.serve(loaded->values);
 }

@@ -21,6 +21,8 @@ struct CommandHandlers {
   std::function<int(const ChatOptions&)> chat;
   std::function<int(const SessionsOptions&)> sessions;
   std::function<std::string()> version;
+  // Names of all environment variables: those that look like settings and are none are warned of.
+  std::function<std::vector<std::string>()> variables;
 };
 
 struct CommandStreams {

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,6 +50,12 @@ CliRun RunCli(const std::vector<std::string>& args, Variables variables = {{"HOM
     return 0;
   };
   handlers.version = [] { return std::string("tenuto 9.9\n"); };
+  handlers.variables = [&] {
+    std::vector<std::string> names;
+    for (const auto& [name, value] : variables)
+      names.push_back(name);
+    return names;
+  };
   const Environment environment = [&](const std::string& name) -> std::optional<std::string> {
     const auto found = variables.find(name);
     if (found == variables.end()) return std::nullopt;
@@ -173,6 +180,59 @@ TEST(CliTest, MistakesAreUsageErrorsThatTeach) {
   const CliRun open = RunCli({"serve", "-m", "m", "--host", "0.0.0.0"});
   EXPECT_EQ(open.status, 2);
   EXPECT_TRUE(Has(open.err, "--api-key")) << open.err;
+}
+
+TEST(CliTest, AValueThatIsMissingOrOfAnotherKindSaysWhatIsWanted) {
+  const auto said = [](const std::vector<std::string>& args) {
+    const CliRun run = RunCli(args);
+    EXPECT_EQ(run.status, 2);
+    return run.err.substr(0, run.err.find('\n'));
+  };
+  EXPECT_EQ(said({"serve", "-m"}), "tenuto: --model needs a value: --model FILE");
+  EXPECT_EQ(said({"serve", "-np"}), "tenuto: --parallel needs a value: --parallel N");
+  EXPECT_EQ(said({"chat", "--temperature"}),
+            "tenuto: --temperature needs a value: --temperature T");
+  EXPECT_EQ(said({"chat", "--max-tokens", "x"}),
+            "tenuto: --max-tokens: 'x' is not a whole number up to 2147483647");
+  EXPECT_EQ(said({"chat", "--max-tokens=99999999999"}),
+            "tenuto: --max-tokens: '99999999999' is not a whole number up to 2147483647");
+  EXPECT_EQ(said({"chat", "--seed", "x"}),
+            "tenuto: --seed: 'x' is not a whole number from 0 to 18446744073709551615");
+  EXPECT_EQ(said({"chat", "--temperature", "warm"}),
+            "tenuto: --temperature: 'warm' is not a number, such as 0.7");
+  EXPECT_EQ(said({"serve", "--print-config=x"}),
+            "tenuto: --print-config: 'x' is neither true nor false");
+}
+
+TEST(CliTest, ANameThatBeginsWithADashGoesAfterTwo) {
+  const CliRun flag = RunCli({"sessions", "show", "-x"});
+  EXPECT_EQ(flag.status, 2);
+  EXPECT_TRUE(Has(flag.err,
+                  "unknown flag -x; a session whose name begins with a dash goes last, after "
+                  "'--': tenuto sessions show -- -x\n"))
+      << flag.err;
+  EXPECT_EQ(RunCli({"sessions", "show", "--", "-x"}).sessions->session, "-x");
+  const CliRun late = RunCli({"sessions", "show", "--", "-x", "--store", "/s"});
+  EXPECT_EQ(late.status, 2);
+  EXPECT_TRUE(Has(late.err, "'--store' is not expected here: flags go before '--'")) << late.err;
+  EXPECT_FALSE(Has(RunCli({"sessions", "show", "x", "--jsno"}).err, "dash"));
+  EXPECT_FALSE(Has(RunCli({"serve", "-x"}).err, "dash"));
+}
+
+TEST(CliTest, VariablesThatNobodyKnowsAreWarnedOf) {
+  testing::internal::CaptureStderr();
+  const CliRun run = RunCli({"serve", "-m", "m"}, {{"HOME", "/h"},
+                                                   {"TENUTO_PROT", "1"},
+                                                   {"TENUTO_PORT", "77"},
+                                                   {"TENUTO_ZZZZZZ", "1"},
+                                                   {"TENUTO_CTX_SIZE", ""},
+                                                   {"TENUT", "1"}});
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_EQ(run.status, 0);
+  EXPECT_EQ(run.serve->port, 77);
+  EXPECT_TRUE(Has(said, R"("variable":"TENUTO_PROT","did_you_mean":"TENUTO_PORT")")) << said;
+  EXPECT_TRUE(Has(said, R"("variable":"TENUTO_ZZZZZZ")")) << said;
+  EXPECT_EQ(std::count(said.begin(), said.end(), '\n'), 2) << said;
 }
 
 TEST(CliTest, HelpListsEveryVisibleFlagWithItsShortForm) {

@@ -231,9 +231,17 @@ std::string UrlOf(const ServeConfig& config, uint16_t port) {
   return fmt::format("http://{}:{}", bare_v6 ? "[" + config.host + "]" : config.host, port);
 }
 
-void SayReady(const Server& server, const ServeConfig& config) {
-  const EngineInfo& info = server.executor->info();
-  const int32_t window = server.service->window_tokens();
+// Settings that hold otherwise than they were given.
+void WarnOfChanged(const ServeConfig& config, const EngineInfo& info, int32_t window) {
+  if (config.ctx_size > 0 && info.cells > config.ctx_size) {
+    Log(LogLevel::kWarn, "serve.cells_raised",
+        {{"asked", config.ctx_size}, {"cells", info.cells}, {"window", window}});
+  }
+  if (config.n_gpu_layers > 0 && !config.fake_executor && !HasGpu()) {
+    Log(LogLevel::kWarn, "serve.no_gpu",
+        {{"n_gpu_layers", config.n_gpu_layers},
+         {"meaning", "this libllama has no GPU that it can use: every layer is on the CPU"}});
+  }
   if (config.window > window) {
     Log(LogLevel::kWarn, "serve.window_lowered",
         {{"asked", config.window},
@@ -241,6 +249,12 @@ void SayReady(const Server& server, const ServeConfig& config) {
          {"model_window", info.model_window},
          {"cells", info.cells}});
   }
+}
+
+void SayReady(const Server& server, const ServeConfig& config) {
+  const EngineInfo& info = server.executor->info();
+  const int32_t window = server.service->window_tokens();
+  WarnOfChanged(config, info, window);
   Log(LogLevel::kInfo, "serve.listening",
       {{"host", config.host},
        {"port", int64_t{server.http->port()}},

@@ -1,6 +1,7 @@
 #include "config.h"
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
@@ -25,6 +26,7 @@ namespace tenuto {
 namespace {
 
 constexpr size_t kFileBytesMax = size_t{1} << 20;
+constexpr std::string_view kVariablePrefix = "TENUTO_";
 constexpr std::string_view kHiddenSecret = "***";
 
 Error Invalid(std::string message) {
@@ -259,6 +261,33 @@ Environment ProcessEnvironment() {
     if (value == nullptr) return std::nullopt;
     return std::string(value);
   };
+}
+
+std::vector<std::string> ProcessVariables() {
+  std::vector<std::string> names;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view text(*entry);
+    names.emplace_back(text.substr(0, text.find('=')));
+  }
+  return names;
+}
+
+void WarnOfUnknownVariables(std::span<const std::string> names) {
+  std::vector<std::string> known;
+  for (const auto& field : ConfigFields())
+    if (!field.hidden) known.push_back(EnvironmentName(field).substr(kVariablePrefix.size()));
+  for (const std::string& name : names) {
+    if (!name.starts_with(kVariablePrefix)) continue;
+    const std::string bare = name.substr(kVariablePrefix.size());
+    if (std::ranges::find(known, bare) != known.end()) continue;
+    const std::string nearest = NearestName(bare, known);
+    if (nearest.empty()) {
+      Log(LogLevel::kWarn, "config.unknown_variable", {{"variable", name}});
+    } else {
+      Log(LogLevel::kWarn, "config.unknown_variable",
+          {{"variable", name}, {"did_you_mean", std::string(kVariablePrefix) + nearest}});
+    }
+  }
 }
 
 Status ApplyToml(EffectiveConfig& config, std::string_view text, const std::string& name,

@@ -133,6 +133,7 @@ struct EffectiveConfig {
 
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 Environment ProcessEnvironment();
+std::vector<std::string> ProcessVariables();  // their names
 
 // A flag as it stood on the command line.
 struct FlagValue {
@@ -158,6 +159,9 @@ std::string PrintConfig(const EffectiveConfig& config);
 // What no single field can tell: a model is there, not two engines, no open door without a key.
 // kInvalid.
 Status CheckConfig(const ServeConfig& config);
+
+// Logs a warning for each name that begins with TENUTO_ and is no setting's.
+void WarnOfUnknownVariables(std::span<const std::string> names);
 
 // The known name nearest to `given`, or "" when none is near.
 std::string NearestName(std::string_view given, std::span<const std::string> known);

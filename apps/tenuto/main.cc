@@ -24,6 +24,7 @@ int main(int argc, char** argv) {
     return tenuto::RunSessions(options, std::cout, std::cerr);
   };
   handlers.version = tenuto::VersionText;
+  handlers.variables = tenuto::ProcessVariables;
   return tenuto::RunCommandLine({argv + 1, argv + argc}, tenuto::ProcessEnvironment(), handlers,
                                 {std::cout, std::cerr});
 }

@@ -80,6 +80,10 @@ Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_
   return std::unique_ptr<Executor>(std::move(executor));
 }
 
+bool HasGpu() {
+  return LlamaHasGpu();
+}
+
 std::string ExecutorVersion() {
   return LlamaLibraryVersion();
 }
@@ -101,6 +105,10 @@ Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_
                                                const std::string& /*cache_dir*/) {
   TENUTO_TRY(CheckModel(config));
   return OpenFake(config, running_max);
+}
+
+bool HasGpu() {
+  return false;
 }
 
 std::string ExecutorVersion() {

@@ -25,6 +25,9 @@ Result<std::unique_ptr<Executor>> OpenExecutor(const ServeConfig& config, int32_
 // cells.
 int32_t WindowTokens(const ServeConfig& config, const EngineInfo& info);
 
+// Whether --n-gpu-layers can mean anything here. After OpenExecutor.
+bool HasGpu();
+
 // Version of libllama, or "none" in a build without it.
 std::string ExecutorVersion();
 

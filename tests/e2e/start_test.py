@@ -195,6 +195,20 @@ def test_a_window_beyond_the_models_is_said_to_be_lowered(new_server):
     assert server.get("/props").json["default_generation_settings"]["n_ctx"] < 90000
 
 
+def test_settings_that_hold_otherwise_are_warned_of(new_server):
+    server = new_server(engine_flags=["-c", "10", "-t", "2", "-ngl", "10"])
+    wait_for("the line", lambda: "serve.listening" in server.log, 10)
+    assert '"event":"serve.cells_raised","asked":10,"cells":256,"window":170' in server.log
+    assert '"event":"serve.no_gpu","n_gpu_layers":10' in server.log
+
+
+def test_a_variable_that_nobody_knows_is_warned_of(tmp_path):
+    flags = ["serve", "--check", "--fake-executor", "--store", tmp_path / "s"]
+    checked = run(*flags, environment={"TENUTO_PROT": "1"})
+    assert checked.returncode == 0, checked
+    assert '"variable":"TENUTO_PROT","did_you_mean":"TENUTO_PORT"' in checked.stderr, checked
+
+
 def test_ready_line(new_server):
     server = new_server(model=None)
     line = f"Ready on http://127.0.0.1:{server.port}, store {server.store}, model "

@@ -101,6 +101,10 @@ Status StartLlamaLibrary() {
   return status;
 }
 
+bool LlamaHasGpu() {
+  return llama_supports_gpu_offload();
+}
+
 std::string LlamaLibraryVersion() {
   return TENUTO_LLAMA_VERSION " (" TENUTO_LLAMA_COMMIT ", build " TENUTO_LLAMA_BUILD ")";
 }

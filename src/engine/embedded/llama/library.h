@@ -34,6 +34,9 @@ Status CheckLlamaVersion(std::string_view library, std::string_view headers);
 // "0.5.0-dev (0c1e570, build 1)": of the headers, equal to the library's after StartLlamaLibrary.
 std::string LlamaLibraryVersion();
 
+// Whether libllama finds a GPU that layers can go to. After StartLlamaLibrary.
+bool LlamaHasGpu();
+
 // Collects what libllama says at warning level and above while it lives. One at a time per process:
 // construction waits for the last one to go.
 class LlamaErrorCapture {
