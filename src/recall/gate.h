@@ -39,7 +39,7 @@ struct GateSettings {
   double log_day = 4.25;          // ... for one that has little but the day a question names
   double log_task = -1.0;         // added for a message that looks like work without memory
   double log_proper = 1.5;        // added where a name and another word match
-  double log_named_matter = 6.0;  // ... where a name does, and the rest of a question elsewhere
+  double log_named_matter = 2.0;  // ... where a name does, and the rest of a question elsewhere
   double log_identifier = 5.0;    // added where a whole identifier matches
   double log_personal = 1.0;      // added for a message about the speaker
   double log_one_word = 2.5;      // added where a question has one, and asks for what is there

@@ -281,8 +281,10 @@ TEST(GateTest, ANameIsEnoughWhereTheRestIsSaidOfOthers) {
   }
   const uint32_t fact = archive.Say("For Gudrun the greens must come with syrup.");
   archive.Fill(20);
+  GateSettings settings;
+  settings.log_named_matter = 6.0;  // the default asks for longer archives, or more of a name
   const auto quoted = [&](std::string_view text) {
-    return ApplyGate(archive.Rank(text), {}).injected;
+    return ApplyGate(archive.Rank(text), settings).injected;
   };
   EXPECT_EQ(quoted("How does Gudrun like the salad?"), Turns{fact});
   // Nobody tells such things here.

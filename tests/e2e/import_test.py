@@ -34,7 +34,8 @@ def exported(server, session):
 
 
 def test_in_and_out_again(new_server, tmp_path):
-    server = new_server()
+    # A small window: what it takes of the import is computed, twice.
+    server = new_server(engine_flags=["-c", "1536", "--window", "1024", "-np", "2", "-t", "2"])
     items = list(lines(60))
     file = write(tmp_path / "in.jsonl", items)
     ended = run("sessions", "import", "ada::old", file, "--store", server.store)
