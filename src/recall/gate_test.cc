@@ -9,17 +9,6 @@
 namespace tenuto {
 namespace {
 
-RecallHit Hit(uint32_t turn, double log_expected, double score = 1.0) {
-  RecallHit hit;
-  hit.turn = turn;
-  hit.score = score;
-  hit.log_expected = log_expected;
-  hit.info = 10.0;
-  hit.units = 2;
-  hit.tokens = 100;
-  return hit;
-}
-
 using Turns = std::vector<uint32_t>;
 
 TEST(GateTest, OpensForWhatChanceDoesNotExplain) {

@@ -1,4 +1,4 @@
-// What the tests of this layer share: an index that is filled line by line, a minute apart.
+// What tests of recall share: an index that is filled line by line, a minute apart; hits made up.
 #pragma once
 
 #include <string>
@@ -8,6 +8,18 @@
 #include "recall/gate.h"
 
 namespace tenuto {
+
+// A hit with two words of a message, in a turn of a hundred.
+inline RecallHit Hit(uint32_t turn, double log_expected, double score = 1.0) {
+  RecallHit hit;
+  hit.turn = turn;
+  hit.score = score;
+  hit.log_expected = log_expected;
+  hit.info = 10.0;
+  hit.units = 2;
+  hit.tokens = 100;
+  return hit;
+}
 
 class TestArchive {
  public:

@@ -1,20 +1,10 @@
 #include "session/quoter.h"
 
+#include "recall/testing.h"
 #include "session/recall_testing.h"
 
 namespace tenuto {
 namespace {
-
-RecallHit Hit(uint32_t turn, double log_expected, double score) {
-  RecallHit hit;
-  hit.turn = turn;
-  hit.score = score;
-  hit.log_expected = log_expected;
-  hit.info = 10.0;
-  hit.units = 2;
-  hit.tokens = 10;
-  return hit;
-}
 
 using Lines = std::vector<uint64_t>;
 
