@@ -110,8 +110,12 @@ TEST(ServerLimits, AClientThatLeavesBehindUnreadBytesEndsItsTurn) {
   options.serve.limits.pipelined_bytes_max = 1000;
   options.serve.limits.end_watch_ms = 5;
   TestServer server(options);
+  const std::string no_token = "tenuto_engine_decode_tokens_total 0";
+  EXPECT_TRUE(MetricsSay(server, no_token));
   RawClient client(server.http->port());
   client.SendPost(kChat, ChatBody("a", R"(,"session_id":"left")"));
+  // Of a turn without a token nothing would be kept.
+  EXPECT_TRUE(MetricsSay(server, no_token, false));
   client.Send(std::string(100'000, 'x'));
   client.Close();
   EXPECT_TRUE(EndsIncomplete(server, "left"));

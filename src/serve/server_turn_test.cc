@@ -299,15 +299,6 @@ TEST(Turns, AnswersOfHealthAreNoWarning) {
   EXPECT_EQ(lines.find("/health"), std::string::npos) << lines;
 }
 
-// Asks until the metrics say so. False: they never did.
-bool MetricsSay(const TestServer& server, const std::string& line) {
-  RawClient client(server.http->port());
-  for (int i = 0; i < 100'000; ++i) {
-    if (client.Get("/metrics").body.find(line + "\n") != std::string::npos) return true;
-  }
-  return false;
-}
-
 TEST(Turns, AClientThatOnlyClosedItsSendingHalfGetsItsAnswer) {
   TestServer server;
   for (const std::string more : {"", R"(,"stream":true)"}) {

@@ -25,6 +25,16 @@ inline TestServerOptions EndlessAnswers() {
   return options;
 }
 
+// Asks until the metrics have that line, or no longer have it. False: that never came.
+inline bool MetricsSay(const TestServer& server, const std::string& line, bool wanted = true) {
+  RawClient client(server.http->port());
+  for (int i = 0; i < 100'000; ++i) {
+    const bool there = client.Get("/metrics").body.find(line + "\n") != std::string::npos;
+    if (there == wanted) return true;
+  }
+  return false;
+}
+
 // Asks until the session's last turn is there and incomplete. False: it never was.
 inline bool EndsIncomplete(const TestServer& server, const std::string& session) {
   RawClient client(server.http->port());

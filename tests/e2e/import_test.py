@@ -133,7 +133,8 @@ def test_an_export_is_as_fast_as_its_client(new_server):
     items = [item for user in items for item in (user, {"role": "assistant", "content": "ok"})]
     assert server.post("/v1/sessions/s/import", as_lines(items)).status == 200
     with socket.create_connection(("127.0.0.1", server.port)) as client:
-        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        # Smaller than a segment of the loopback device, each would wait for a timer of 200 ms.
+        client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 65536)
         client.sendall(b"GET /v1/sessions/s/export HTTP/1.1\r\nHost: localhost\r\n\r\n")
         client.shutdown(socket.SHUT_WR)
         time.sleep(1)
