@@ -52,11 +52,26 @@ TEST(BoundSums, AreThoseOfAPlainSum) {
       EXPECT_EQ(bounds.LevelOf(plain.allowed, count), plain.LevelOf(count));
     for (const uint32_t level : {1u, 2u, 100u, 254u, 255u}) {
       for (size_t at = 0; at < plain.sums.size(); ++at) {
-        const bool reaches = (bounds.AtLeast(at / 64, level) >> at % 64 & 1u) != 0;
+        const auto block = bounds.AtLeast(at / 64 / BoundSums::kLanes, level);
+        const bool reaches = (block[at / 64 % BoundSums::kLanes] >> at % 64 & 1u) != 0;
         ASSERT_EQ(reaches, plain.sums[at] >= level);
       }
     }
   }
+}
+
+// More passages than a byte can count at once.
+TEST(BoundSums, LevelOfManyPassages) {
+  constexpr size_t kWords = 1000;
+  const std::vector<uint64_t> all(kWords, ~uint64_t{0});
+  BoundSums bounds;
+  bounds.Reset(kWords);
+  bounds.Add(all, 5);
+  bounds.Add(std::span(all).first(10), 3);
+  EXPECT_EQ(bounds.LevelOf(all, 640), 8U);
+  EXPECT_EQ(bounds.LevelOf(all, 641), 5U);
+  EXPECT_EQ(bounds.LevelOf(all, 64 * kWords), 5U);
+  EXPECT_EQ(bounds.LevelOf(all, 64 * kWords + 1), 0U);
 }
 
 TEST(BoundSums, OfNothing) {

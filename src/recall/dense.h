@@ -12,12 +12,11 @@
 #include <unordered_map>
 #include <vector>
 
+#include "recall/bits.h"
 #include "recall/postings.h"
 #include "recall/text.h"
 
 namespace tenuto {
-
-inline constexpr uint32_t kWordBits = 64;
 
 class DenseTerm {
  public:
@@ -29,8 +28,7 @@ class DenseTerm {
     const size_t word = passage / kWordBits;
     const uint64_t bit = uint64_t{1} << passage % kWordBits;
     if (word >= bits_.size() || (bits_[word] & bit) == 0) return nullptr;
-    return &counts_[before_[word] +
-                    static_cast<uint32_t>(__builtin_popcountll(bits_[word] & (bit - 1)))];
+    return &counts_[before_[word] + CountBits(bits_[word] & (bit - 1))];
   }
   // Of passages, the lowest bit of the first word being passage 0; as many words as are needed.
   std::span<const uint64_t> bits() const { return bits_; }

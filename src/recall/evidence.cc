@@ -45,7 +45,8 @@ class PassageEvidence::Pass {
        size_t best_max)
       : out_(out), index_(index), query_(query), set_(bm25), best_max_(best_max) {
     for (size_t at = 0; at < query.terms.size(); ++at) {
-      if (query.terms[at].dense != nullptr) common_.push_back(at);
+      const QueryTerm& term = query.terms[at];
+      if (term.dense != nullptr) common_.push_back({term.dense, at, WeightOf(term)});
     }
   }
 
@@ -66,6 +67,13 @@ class PassageEvidence::Pass {
   }
 
  private:
+  // A term that many passages have.
+  struct Common {
+    const DenseTerm* dense = nullptr;
+    size_t at = 0;  // of the query's terms
+    double weight = 0.0;
+  };
+
   double WeightOf(const QueryTerm& term) const { return term.weight * term.idf * (set_.k1 + 1.0); }
   double TfOf(TermCounts counts) const {
     return counts.user + set_.asked * counts.asked + set_.answer * counts.answer +
@@ -80,9 +88,9 @@ class PassageEvidence::Pass {
   }
 
   // Terms of a cell are added in their order, so that a score does not depend on how it came about.
-  void Add(Cell& cell, double norm, size_t at, TermCounts counts) const {
+  void Add(Cell& cell, double norm, size_t at, double weight, TermCounts counts) const {
     const double tf = TfOf(counts);
-    cell.score += static_cast<float>(WeightOf(query_.terms[at]) * tf / (tf + norm));
+    cell.score += static_cast<float>(weight * tf / (tf + norm));
     cell.any |= uint32_t{1} << at;
     if (counts.user + counts.asked > 0) cell.user |= uint32_t{1} << at;
   }
@@ -103,8 +111,9 @@ class PassageEvidence::Pass {
     }
     for (size_t at = 0; at < query_.terms.size(); ++at) {
       const QueryTerm& term = query_.terms[at];
+      const double weight = WeightOf(term);
       const auto add = [&](uint32_t passage, TermCounts counts) {
-        Add(out_.cells_[passage], NormOf(index_.passages()[passage]), at, counts);
+        Add(out_.cells_[passage], NormOf(index_.passages()[passage]), at, weight, counts);
       };
       if (term.dense == nullptr) {
         ForEachPosting(*term.postings, add);
@@ -125,9 +134,9 @@ class PassageEvidence::Pass {
   Cell CommonOf(uint32_t passage) const {
     Cell cell;
     const double norm = NormOf(index_.passages()[passage]);
-    for (const size_t at : common_) {
-      const TermCounts* counts = query_.terms[at].dense->At(passage);
-      if (counts != nullptr) Add(cell, norm, at, *counts);
+    for (const Common& term : common_) {
+      const TermCounts* counts = term.dense->At(passage);
+      if (counts != nullptr) Add(cell, norm, term.at, term.weight, *counts);
     }
     return cell;
   }
@@ -140,9 +149,9 @@ class PassageEvidence::Pass {
   void ReadWindow(const TurnRange& range) {
     for (size_t word = range.begin / kWordBits; word < WordsOf(range.end); ++word) {
       uint64_t bits = 0;
-      for (const size_t at : common_) {
-        const auto term = query_.terms[at].dense->bits();
-        if (word < term.size()) bits |= term[word];
+      for (const Common& term : common_) {
+        const auto all = term.dense->bits();
+        if (word < all.size()) bits |= all[word];
       }
       ForEachBit(word, bits & BitsIn(range, word) & ~out_.seen_[word],
                  [&](uint32_t passage) { Keep(passage, CommonOf(passage)); });
@@ -175,26 +184,23 @@ class PassageEvidence::Pass {
   void ReadBest() {
     const double unit = AddBounds();
     if (unit == 0.0) return;
-    const uint32_t level = out_.bounds_.LevelOf(out_.allowed_, best_max_);
-    ReadFrom(std::max(1u, level));
-    if (level <= 1) return;
+    const uint32_t level = std::max(1u, out_.bounds_.LevelOf(out_.allowed_, best_max_));
+    ReadFrom(level);
     CutBest();
     const double sum = std::ceil(worst_.first * (1.0 - kRounding) / unit);
-    ReadFrom(static_cast<uint32_t>(std::max(1.0, sum)));
+    if (sum < level) ReadFrom(static_cast<uint32_t>(std::max(1.0, sum)));
   }
 
-  // At most what a term adds to the score of any passage that has it: in whatever part, in the
-  // user's words, in those that do not ask.
-  std::array<double, 3> MostOf(const QueryTerm& term) const {
-    std::array<double, 3> most = {};
+  // At most what a term adds to the score of any passage that has it: in no more than an answer or
+  // a tool's output, in what the user asks, in what the user states. Below 0: no passage is so.
+  std::array<double, 3> MostOf(const Common& term) const {
+    std::array<double, 3> most = {-1.0, -1.0, -1.0};
     for (const DenseTerm::Kind& kind : term.dense->kinds()) {
       const double tf = TfOf(kind.counts);
       const double norm = NormOf(kind.user_tokens_min, kind.answer_tokens_min);
       double& part = most[kind.counts.user > 0 ? 2 : kind.counts.asked > 0 ? 1 : 0];
-      part = std::max(part, WeightOf(term) * tf / (tf + norm));
+      part = std::max(part, term.weight * tf / (tf + norm));
     }
-    most[1] = std::max(most[1], most[0]);
-    most[2] = std::max(most[2], most[1]);
     return most;
   }
 
@@ -202,38 +208,39 @@ class PassageEvidence::Pass {
   double AddBounds() {
     if (common_.empty()) return 0.0;
     double sum = 1e-9;
-    for (const size_t at : common_)
-      sum += MostOf(query_.terms[at])[2];
+    for (const Common& term : common_)
+      sum += std::max(0.0, std::ranges::max(MostOf(term)));
     const double unit = sum / static_cast<double>(BoundSums::kMax - common_.size());
     out_.bounds_.Reset(out_.allowed_.size());
-    for (const size_t at : common_) {
-      const DenseTerm& dense = *query_.terms[at].dense;
+    for (const Common& term : common_) {
+      const std::array<std::span<const uint64_t>, 3> bits = {
+          term.dense->bits(), term.dense->user_bits(), term.dense->stated_bits()};
+      const auto most = MostOf(term);
       uint32_t added = 0;
-      const auto add = [&](std::span<const uint64_t> bits, double most) {
-        const auto amount = std::max(1u, static_cast<uint32_t>(std::ceil(most / unit)));
-        if (amount > added) out_.bounds_.Add(bits, amount - added);
-        added = amount;
-      };
-      const auto most = MostOf(query_.terms[at]);
-      add(dense.bits(), most[0]);
-      add(dense.user_bits(), most[1]);
-      add(dense.stated_bits(), most[2]);
+      for (size_t part = 0; part < bits.size(); ++part) {
+        if (most[part] < 0.0) continue;  // the next has the same passages
+        const auto amount = std::max(1u, static_cast<uint32_t>(std::ceil(most[part] / unit)));
+        if (amount > added) out_.bounds_.Add(bits[part], amount - added);
+        added = std::max(added, amount);
+      }
     }
     return unit;
   }
 
   // The newest first: of many that score the same most are not kept.
   void ReadFrom(uint32_t level) {
-    if (level > BoundSums::kMax) return;
-    for (size_t word = out_.allowed_.size(); word-- > 0;) {
-      uint64_t& allowed = out_.allowed_[word];
-      if (allowed == 0) continue;
-      const uint64_t bits = allowed & out_.bounds_.AtLeast(word, level);
-      allowed &= ~bits;
-      ForEachBit(word, bits, [&](uint32_t passage) {
-        const Cell cell = CommonOf(passage);
-        if (IsBest(cell.score, passage)) Keep(passage, cell);
-      });
+    for (size_t block = out_.bounds_.blocks(); block-- > 0;) {
+      const auto reaching = out_.bounds_.AtLeast(block, level);
+      const size_t first = block * BoundSums::kLanes;
+      for (size_t word = std::min(first + reaching.size(), out_.allowed_.size()); word-- > first;) {
+        uint64_t& allowed = out_.allowed_[word];
+        const uint64_t bits = allowed & reaching[word - first];
+        allowed &= ~bits;
+        ForEachBit(word, bits, [&](uint32_t passage) {
+          const Cell cell = CommonOf(passage);
+          if (IsBest(cell.score, passage)) Keep(passage, cell);
+        });
+      }
     }
   }
 
@@ -243,7 +250,7 @@ class PassageEvidence::Pass {
   const Bm25& set_;
   const size_t best_max_;
   std::pair<float, uint32_t> worst_;  // of the best, once they are as many as are wanted
-  std::vector<size_t> common_;        // terms that many passages have
+  std::vector<Common> common_;
 };
 
 void PassageEvidence::Collect(const RecallIndex& index, const Query& query, const Bm25& bm25,

@@ -297,7 +297,7 @@ class Builder {
       const auto a = one.dense->bits();
       const auto b = other.dense->bits();
       for (size_t word = 0; word < std::min(a.size(), b.size()); ++word)
-        both += static_cast<uint32_t>(__builtin_popcountll(a[word] & b[word]));
+        both += CountBits(a[word] & b[word]);
       return both;
     }
     if (one.dense != nullptr) return Both(other, one);
