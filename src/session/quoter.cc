@@ -82,17 +82,25 @@ class Fitting {
     std::set<uint32_t> all = lines_;
     all.insert(group.begin(), group.end());
     std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });
-    const auto resize = [&](uint32_t step) {
-      return std::ranges::all_of(group, [&](uint32_t line) { return quoter_.Resize(line, step); });
+    const auto fits = [&](uint32_t step) {
+      for (const uint32_t line : group)
+        quoter_.Resize(line, step);
+      return quoter_.Compose(all, choice_);
     };
-    for (uint32_t step = 0; all.size() <= kRecallQuotesMax && resize(step); ++step) {
-      if (!quoter_.Compose(all, choice_)) continue;
-      lines_ = std::move(all);
-      choice_.budget_short |= step > Quoter::kAsksLess;
-      return true;
+    const uint32_t last = quoter_.LastStep();
+    uint32_t step = 0;
+    bool placed = all.size() <= kRecallQuotesMax && fits(step);
+    // What is too long even as short as it can be is not tried in every length.
+    if (!placed && all.size() <= kRecallQuotesMax && fits(last))
+      while (!placed && step < last)
+        placed = fits(++step);
+    if (!placed) {
+      quoter_.Compose(lines_, choice_);
+      return false;
     }
-    quoter_.Compose(lines_, choice_);
-    return false;
+    lines_ = std::move(all);
+    choice_.budget_short |= step > Quoter::kAsksLess;
+    return true;
   }
 
   Quoter& quoter_;
@@ -153,11 +161,11 @@ GateResult Quoter::Decide(Ranking& ranking, GateSettings gate) {
   return Decide(ranking, gate);
 }
 
-bool Quoter::Resize(uint32_t line, uint32_t step) {
+void Quoter::Resize(uint32_t line, uint32_t step) {
   Sized& sized = turns_.at(line);
   RecallQuote& quote = sized.turn.quote;
   quote = sized.most;
-  if (step == 0) return true;
+  if (step == 0) return;
   const Side keeps = Kept(sized);
   for (const Side side : kSides) {
     if (side == keeps) continue;
@@ -165,16 +173,26 @@ bool Quoter::Resize(uint32_t line, uint32_t step) {
     const std::string& text = TextOf(sized.turn.text, side);
     other = step == 1 ? Shorter(text, other, sized.terms, OtherWords() / 2) : TextRange();
   }
-  if (step == 1) return true;
+  if (step == 1) return;
   const std::string& kept_text = TextOf(sized.turn.text, keeps);
   TextRange& kept = PartOf(quote, keeps);
   if (!sized.kept) sized.kept = ChooseExcerpt(kept_text, sized.terms, words_);
   kept = *sized.kept;
+  if (step > kAsksLess) kept = Shorter(kept_text, kept, sized.terms, WordsAt(step));
+}
+
+uint32_t Quoter::WordsAt(uint32_t step) const {
   uint32_t words = words_;
-  for (uint32_t i = kAsksLess; i < step && words >= kQuoteWordsMin; ++i)
+  for (uint32_t i = kAsksLess; i < step; ++i)
     words = words * 3 / 4;
-  if (step > kAsksLess) kept = Shorter(kept_text, kept, sized.terms, words);
-  return words >= kQuoteWordsMin;
+  return words;
+}
+
+uint32_t Quoter::LastStep() const {
+  uint32_t step = kAsksLess;
+  while (WordsAt(step + 1) >= kQuoteWordsMin)
+    ++step;
+  return step;
 }
 
 bool Quoter::Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
@@ -195,11 +213,11 @@ bool Quoter::Compose(const std::set<uint32_t>& lines, RecallChoice& choice) {
   if (choice.mark.empty() || AnyHolds(texts, choice.mark))
     choice.mark = ChooseMark(FirstTurn(), texts);
   const std::string text = SpanText(choice.mark, turns);
-  choice.digest = SpanDigest(text);
   auto tokens = tokenize_(text, false, false);
-  if (!tokens.ok()) return false;
+  if (!tokens.ok() || static_cast<int32_t>(tokens->size()) > question_.tokens_max) return false;
   choice.span.tokens = std::move(*tokens);
-  return static_cast<int32_t>(choice.span.tokens.size()) <= question_.tokens_max;
+  choice.digest = SpanDigest(text);
+  return true;
 }
 
 uint32_t Quoter::OtherWords() const {

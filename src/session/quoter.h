@@ -31,9 +31,10 @@ class Quoter {
   GateResult Decide(Ranking& ranking, GateSettings gate);
 
   // How much of a turn that was read is quoted: all that may be, with 0; then step by step less of
-  // the sides that were not asked for, then fewer words around the matches. False: there is no
-  // shorter one.
-  bool Resize(uint32_t line, uint32_t step);
+  // the sides that were not asked for, then fewer words around the matches. REQUIRES: step is at
+  // most LastStep().
+  void Resize(uint32_t line, uint32_t step);
+  uint32_t LastStep() const;
   // The last step that leaves alone what was asked for.
   static constexpr uint32_t kAsksLess = 2;
 
@@ -56,6 +57,7 @@ class Quoter {
   static TextRange& PartOf(RecallQuote& quote, Side side);
 
   uint32_t OtherWords() const;
+  uint32_t WordsAt(uint32_t step) const;
   TextRange ToolPart(const Sized& sized) const;
   Side Kept(Sized& sized) const;
   const std::string& FirstTurn();

@@ -69,6 +69,27 @@ TEST_F(QuoterTest, PastTheLimitNothingIsQuoted) {
   EXPECT_EQ(result.verdicts[1].why, RecallWhy::kOverLimit);
 }
 
+// Each length that is tried is put together and tokenized, for each hit of each message.
+TEST_F(QuoterTest, WhatCannotFitIsNotTriedInEveryLength) {
+  std::string long_fact(kFact);
+  for (int i = 0; i < 80; ++i)
+    long_fact += " Word " + std::to_string(i) + ".";
+  Import({{{"user", long_fact, ""}, 0, ""}, {{"assistant", "I see.", ""}, 0, ""}});
+  ranking.hits = {Hit(4, -20.0, 9.0)};
+  int tried = 0;
+  const auto plain = tokenize;
+  tokenize = [&](std::string_view text, bool add_special, bool parse_special) {
+    ++tried;
+    return plain(text, add_special, parse_special);
+  };
+  question.tokens_max = 100;
+  EXPECT_TRUE(Choose({}).span.tokens.empty());
+  EXPECT_EQ(result.verdicts[0].why, RecallWhy::kOverBudget);
+  EXPECT_EQ(tried, 2);
+  question.tokens_max = 300;  // a part fits
+  EXPECT_EQ(Choose({}).span.lines, Lines{4});
+}
+
 // What a tool said is quoted where it alone has a word of the question, and shortened last where
 // nobody else has any.
 TEST_F(QuoterTest, WhatOnlyAToolSaidIsQuoted) {
