@@ -2,8 +2,8 @@
 #include <memory>
 #include <utility>
 
-#include "crypto/hash.h"
 #include "format/bytes.h"
+#include "format/checksum.h"
 #include "recall/index.h"
 
 namespace tenuto {
@@ -11,7 +11,6 @@ namespace {
 
 constexpr std::string_view kMagic = "TNTRECAL";
 constexpr size_t kHeaderBytes = 32;
-constexpr size_t kDigestBytes = 32;
 constexpr uint64_t kU32Max = 0xFFFFFFFFu;
 
 // Beside TurnInfo's flags in a turn's first byte.
@@ -135,15 +134,14 @@ class IndexWriter {
 
 std::vector<std::byte> RecallIndex::Encode() const {
   const std::string body = IndexWriter(*this).Write();
-  std::vector<std::byte> bytes(kHeaderBytes + body.size() + kDigestBytes);
+  std::vector<std::byte> bytes(kHeaderBytes + body.size() + kChecksumBytes);
   const std::span<std::byte> out(bytes);
   PutBytes(out, 0, std::as_bytes(std::span(kMagic)));
   PutLe<uint16_t>(out, 8, kRecallIndexVersion);
   PutLe<uint32_t>(out, 12, kAnalyserVersion);
   PutLe<uint64_t>(out, 16, body.size());
   PutBytes(out, kHeaderBytes, std::as_bytes(std::span(body)));
-  const Digest256 digest = Sha256Of(out.first(kHeaderBytes + body.size()));
-  PutBytes(out, kHeaderBytes + body.size(), digest.bytes);
+  PutLe(out, kHeaderBytes + body.size(), ChecksumOf(out.first(kHeaderBytes + body.size())));
   return bytes;
 }
 
@@ -320,7 +318,7 @@ Result<RecallIndex> RecallIndex::Decode(std::span<const std::byte> bytes) {
 
 Result<RecallIndex> RecallIndex::Decode(std::shared_ptr<const std::byte[]> owner,
                                         std::span<const std::byte> bytes) {
-  if (bytes.size() < kHeaderBytes + kDigestBytes) return Damaged("cut short");
+  if (bytes.size() < kHeaderBytes + kChecksumBytes) return Damaged("cut short");
   if (!StartsWith(bytes, kMagic)) return Damaged("not an index");
   const auto version = GetLe<uint16_t>(bytes, 8);
   const auto analyser = GetLe<uint32_t>(bytes, 12);
@@ -330,12 +328,10 @@ Result<RecallIndex> RecallIndex::Decode(std::shared_ptr<const std::byte[]> owner
                                      std::to_string(kRecallIndexVersion) + "." +
                                      std::to_string(kAnalyserVersion));
   }
-  const size_t body = bytes.size() - kHeaderBytes - kDigestBytes;
+  const size_t body = bytes.size() - kHeaderBytes - kChecksumBytes;
   if (GetLe<uint64_t>(bytes, 16) != body) return Damaged("length");
-  const Digest256 digest = Sha256Of(bytes.first(kHeaderBytes + body));
-  if (!std::equal(digest.bytes.begin(), digest.bytes.end(), bytes.end() - kDigestBytes)) {
+  if (GetLe<uint64_t>(bytes, kHeaderBytes + body) != ChecksumOf(bytes.first(kHeaderBytes + body)))
     return Damaged("checksum");
-  }
   if (!AllZero(bytes.subspan(10, 2)) || !AllZero(bytes.subspan(24, 8))) return Damaged("reserved");
   const auto* text = reinterpret_cast<const char*>(bytes.data() + kHeaderBytes);
   return IndexReader(std::move(owner), {text, body}).Read();

@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "format/checksum.h"
 #include "session/index_file.h"
 
 namespace tenuto {
@@ -329,7 +330,7 @@ void IndexCache::Write(IndexedSession& entry, WriteWhen when) {
     entry.turns_tried_ = mark.turns;
   }
   const auto last_turn = std::as_bytes(std::span(mark.last_turn.value));
-  TENUTO_CHECK(last_turn.size() <= kIndexFileTurnBytesMax && index.size() >= kIndexDigestBytes);
+  TENUTO_CHECK(last_turn.size() <= kIndexFileTurnBytesMax && index.size() >= kChecksumBytes);
   header.last_turn_bytes = last_turn.size();
   header.index_bytes = index.size();
   std::array<std::byte, kIndexFileHeaderBytes> head;

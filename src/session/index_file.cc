@@ -5,6 +5,7 @@
 
 #include "base/check.h"
 #include "format/bytes.h"
+#include "format/checksum.h"
 
 namespace tenuto {
 namespace {
@@ -59,7 +60,7 @@ Result<IndexFileHeader> DecodeIndexFileHeader(std::span<const std::byte> in, uin
   header.lines = GetLe<uint64_t>(in, 56);
   const auto index_bytes = GetLe<uint64_t>(in, 64);
   if (header.last_turn_bytes > kIndexFileTurnBytesMax || index_bytes > kIndexFileBytesMax ||
-      index_bytes < kIndexDigestBytes) {
+      index_bytes < kChecksumBytes) {
     return Damaged("lengths");
   }
   header.index_bytes = static_cast<size_t>(index_bytes);
@@ -73,7 +74,7 @@ Digest256 IndexFileSeal(std::span<const std::byte> header, std::span<const std::
   Sha256 hash;
   hash.Update(header);
   hash.Update(last_turn);
-  hash.Update(index.last(kIndexDigestBytes));
+  hash.Update(index.last(kChecksumBytes));
   return hash.Finish();
 }
 

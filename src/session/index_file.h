@@ -15,11 +15,10 @@
 
 namespace tenuto {
 
-inline constexpr uint16_t kIndexFileVersion = 1;
+inline constexpr uint16_t kIndexFileVersion = 2;
 inline constexpr size_t kIndexFileBytesMax = 1024 * kMiB;
 inline constexpr size_t kIndexFileHeaderBytes = 80;
 inline constexpr size_t kIndexFileSealBytes = 32;
-inline constexpr size_t kIndexDigestBytes = 32;  // at the end of every index
 inline constexpr size_t kIndexFileTurnBytesMax = 64;
 
 struct IndexFileHeader {
@@ -44,7 +43,7 @@ void EncodeIndexFileHeader(const IndexFileHeader& header, std::span<std::byte> o
 // to be undamaged before the seal is compared.
 Result<IndexFileHeader> DecodeIndexFileHeader(std::span<const std::byte> in, uint64_t file_bytes);
 
-// Covers the index through its own digest. REQUIRES: index.size() >= kIndexDigestBytes.
+// Covers the index through its own checksum. REQUIRES: index.size() >= kChecksumBytes.
 Digest256 IndexFileSeal(std::span<const std::byte> header, std::span<const std::byte> last_turn,
                         std::span<const std::byte> index);
 

@@ -1,4 +1,4 @@
-// Any bytes as a stored recall index, with and without the digest put right: refused, or an index
+// Any bytes as a stored recall index, with and without the checksum put right: refused, or an index
 // that can be asked, is the same once written and read again, and can be added to.
 #include <algorithm>
 #include <cstddef>
@@ -7,7 +7,8 @@
 #include <vector>
 
 #include "base/check.h"
-#include "crypto/hash.h"
+#include "format/bytes.h"
+#include "format/checksum.h"
 #include "recall/scorer.h"
 
 namespace tenuto {
@@ -41,10 +42,9 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   std::vector<std::byte> bytes(size);
   std::transform(data, data + size, bytes.begin(), [](uint8_t byte) { return std::byte{byte}; });
   tenuto::Try(bytes);
-  constexpr size_t kDigestBytes = 32;
-  if (size < 2 * kDigestBytes) return 0;
-  const auto digest = tenuto::Sha256Of(std::span(bytes).first(size - kDigestBytes));
-  std::ranges::copy(digest.bytes, bytes.end() - kDigestBytes);
+  if (size < tenuto::kChecksumBytes) return 0;
+  const size_t end = size - tenuto::kChecksumBytes;
+  tenuto::PutLe(std::span(bytes), end, tenuto::ChecksumOf(std::span(bytes).first(end)));
   tenuto::Try(bytes);
   return 0;
 }
