@@ -157,6 +157,7 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
       std::make_unique<IndexCache>(std::move(server.store.recall), SystemClock(), server.metrics);
   TENUTO_TRY(SweepIndexes(*server.indexes, *server.log));
   KeepIndexesSmall(server);
+  server.pool->Post([&server] { server.indexes->WarmTools(); });
   server.writer = std::make_unique<LogWriter>(*server.log, *server.log_runner, *server.core);
   server.sessions = std::make_unique<SessionManager>(SessionContext{
       *server.engine, *server.log, *server.writer, server.payloads.get(), *server.core,

@@ -6,6 +6,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "format/checksum.h"
+#include "recall/gate.h"
 #include "session/index_file.h"
 
 namespace tenuto {
@@ -184,6 +185,10 @@ void IndexCache::GiveBack() {
     bytes_left_behind_ = 0;
     gave_back_ns_ = now_ns;
   }
+  {
+    MutexLock lock(tools_mutex_);
+    tools_.clear();  // the scratch memory of each is as large as the largest index it was used for
+  }
   options_.give_back();
 }
 
@@ -214,6 +219,24 @@ IndexCache::ToolsPtr IndexCache::Tools() {
   }
   if (!tools) tools = std::make_unique<RecallTools>(options_.scorer);
   return ToolsPtr(tools.release(), ReturnTools{this});
+}
+
+void IndexCache::WarmTools() {
+  const ToolsPtr tools = Tools();
+  RecallIndex index;
+  index.Add(tools->analyser, {.turn = 1,
+                              .time = {},
+                              .user = "No, we met on 3 May 2024.",
+                              .answer = "Noted.",
+                              .tool = "",
+                              .name = "",
+                              .recalled = {}});
+  const Query query = BuildQuery(tools->analyser, index,
+                                 {.text = "When did we meet, and what did you say?",
+                                  .time = {},
+                                  .last_user = "",
+                                  .last_answer = ""});
+  (void)ApplyGate(tools->scorer.Rank(index, query, {{{1, 2}}, {}}, 1), {});
 }
 
 // ------------------------------------------------------------------------------------------

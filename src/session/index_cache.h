@@ -157,6 +157,9 @@ class IndexCache {
   // For one thread, until it is destroyed; not beyond the cache. Reused, for the scorer's scratch
   // memory grows to the size of the largest index.
   ToolsPtr Tools();
+  // Tools that have looked at a message lie ready. The first such look makes ICU's and our own
+  // tables: milliseconds that the first question after a start need not wait for.
+  void WarmTools();
 
   size_t sessions() const;
   size_t bytes() const;  // estimated

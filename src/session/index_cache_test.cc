@@ -81,6 +81,13 @@ TEST_F(IndexCacheTest, AnIndexOutlivesTheProcess) {
   EXPECT_EQ(entry->index.Encode(), before);
 }
 
+TEST_F(IndexCacheTest, WarmToolsAreThoseOfTheNextWhoAsks) {
+  cache_->WarmTools();
+  const RecallTools* warm = cache_->Tools().get();
+  EXPECT_EQ(cache_->Tools().get(), warm);
+  EXPECT_EQ(cache_->sessions(), 0U);
+}
+
 TEST_F(IndexCacheTest, ALoadedIndexIsAddedToAndAsked) {
   Say(7, 20);
   cache_->FlushAll();
