@@ -238,6 +238,13 @@ void SqliteTokenLog::EmptyWal(int wait_ms) {
 }
 
 Status SqliteTokenLog::Settle() {
+  {
+    // After a commit SQLite reads all of its pages anew; kept, they grow to megabytes for each
+    // reader, a little more with each session that is asked and then rests.
+    const MutexLock lock(read_mutex_);
+    for (const auto& reader : readers_)
+      reader->ReleaseMemory();
+  }
   const MutexLock lock(write_mutex_);
   if (!writer_ || dead_) return Ok();
   if (erase_pending_) {

@@ -77,6 +77,8 @@ class Database {
   int64_t changes() const { return sqlite3_changes64(handle_.get()); }
   int64_t last_insert_id() const { return sqlite3_last_insert_rowid(handle_.get()); }
   bool in_transaction() const { return sqlite3_get_autocommit(handle_.get()) == 0; }
+  // Pages that were read and are kept for the next read.
+  void ReleaseMemory() { sqlite3_db_release_memory(handle_.get()); }
   void SetBusyTimeout(int timeout_ms) { sqlite3_busy_timeout(handle_.get(), timeout_ms); }
 
   // What `rc` means for the caller, with the advice a person needs.
