@@ -38,6 +38,13 @@ size_t WordsOf(uint32_t passages) {
 
 }  // namespace
 
+bool InRanges(std::span<const TurnRange> ranges, uint32_t number) {
+  const auto after = std::upper_bound(
+      ranges.begin(), ranges.end(), number,
+      [](uint32_t wanted, const TurnRange& range) { return wanted < range.begin; });
+  return after != ranges.begin() && number < std::prev(after)->end;
+}
+
 // One call of Collect.
 class PassageEvidence::Pass {
  public:

@@ -21,6 +21,8 @@ struct TurnRange {
   uint32_t begin = 0;
   uint32_t end = 0;
 };
+// REQUIRES: ranges ascend and do not overlap.
+bool InRanges(std::span<const TurnRange> ranges, uint32_t number);
 
 // Passages: ranges ascend and do not overlap, and none is in both.
 struct PassageScope {

@@ -1,14 +1,12 @@
 #include "recall/scorer.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <map>
 #include <unordered_map>
 
 #include "base/check.h"
-#include "recall/chance.h"
-#include "recall/episodes.h"
+#include "recall/hits.h"
 #include "recall/matched.h"
 
 namespace tenuto {
@@ -19,29 +17,6 @@ constexpr uint32_t kLongMedianTokens = 60;  // from here on turns are long
 constexpr uint32_t kVeryShortTokens = 12;
 constexpr double kAskedBefore = 0.2;  // factor of an earlier asking: it is no evidence
 constexpr double kOwnMatch = 0.1;
-constexpr uint32_t kBriefTokens = 7;  // a correction in words that no list has is as short
-constexpr uint32_t kEpisodesMax = 1000;
-constexpr uint32_t kMatterUnitsMin = 3;  // fewer words say too little of what a message is about
-constexpr uint32_t kCloseHitsMax = 12;   // hits whose chance is worked out in full
-
-bool InRanges(std::span<const TurnRange> ranges, uint32_t turn) {
-  const auto after = std::upper_bound(
-      ranges.begin(), ranges.end(), turn,
-      [](uint32_t wanted, const TurnRange& range) { return wanted < range.begin; });
-  return after != ranges.begin() && turn < std::prev(after)->end;
-}
-
-struct Pooled {
-  uint32_t turn_at = 0;
-  uint32_t passage = 0;  // its best one
-  double score = 0.0;
-  uint32_t user = 0;
-  uint32_t any = 0;
-  bool source = false;
-  bool again = false;
-  uint32_t via_user = 0;  // terms of the answer made from recall that points here
-  uint32_t via_any = 0;
-};
 
 }  // namespace
 
@@ -55,8 +30,7 @@ class RankRun {
         query_(query),
         scope_(scope),
         set_(scorer.settings_),
-        match_(query),
-        episodes_(index, query, evidence_) {
+        match_(query) {
     answer_weight_ = query.cues.asks_assistant ? 1.0 : set_.answer;
     asked_weight_ = query.cues.asks_assistant ? 1.0 : set_.asked;
   }
@@ -72,8 +46,8 @@ class RankRun {
     ranking.asked_before = FollowSources();
     Order();
     Diversify();
-    ReadSentences();
-    Emit(hits_max, ranking);
+    ranking.hits =
+        HitsOf({index_, query_, scope_, set_, evidence_, match_, pool_, window_}, hits_max);
     evidence_.Clear();
     return ranking;
   }
@@ -117,7 +91,7 @@ class RankRun {
       for (uint32_t passage = range.begin; passage < range.end; ++passage) {
         const auto& cell = evidence_.At(passage);
         if (cell.any == 0 || OnlyAsks(passage)) continue;
-        window_.emplace_back(cell.user, cell.any);
+        window_.push_back({cell.user, cell.any});
         ranking.window_info =
             std::max(ranking.window_info, match_.InfoOf(cell.user, cell.any).info);
         ranking.window_own_info =
@@ -248,225 +222,6 @@ class RankRun {
     Order();
   }
 
-  using Sentences = std::array<uint32_t, kSentencesMax>;  // terms in each, a bit each
-
-  // Which sentences of the best turns have which of the terms that are not common.
-  void ReadSentences() {
-    std::vector<uint32_t> passages;
-    for (const Pooled& turn : pool_) {
-      if (passages.size() >= 2 * kCloseHitsMax) break;
-      passages.push_back(turn.passage);
-    }
-    std::sort(passages.begin(), passages.end());
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      const QueryTerm& term = query_.terms[i];
-      if (term.info_user < kStrongInfo) continue;
-      strong_ |= uint32_t{1} << i;
-      const auto note = [&](uint32_t passage, TermCounts counts) {
-        if (counts.sentences == 0) return;
-        Sentences& sentences = sentences_[passage];
-        for (uint32_t at = 0; at < kSentencesMax; ++at) {
-          if ((counts.sentences >> at & 1u) != 0) sentences[at] |= uint32_t{1} << i;
-        }
-      };
-      if (term.dense != nullptr) {
-        for (const uint32_t passage : passages) {
-          if (const TermCounts* counts = term.dense->At(passage)) note(passage, *counts);
-        }
-        continue;
-      }
-      auto wanted = passages.begin();
-      ForEachPostingUntil(*term.postings, [&](uint32_t passage, TermCounts counts) {
-        while (wanted != passages.end() && *wanted < passage)
-          ++wanted;
-        if (wanted == passages.end()) return false;
-        if (*wanted == passage) note(passage, counts);
-        return true;
-      });
-    }
-  }
-
-  // What of the info in the user's words stands in other sentences than most of it. Half of that in
-  // the next sentence: people go on about the same.
-  double Apart(const Pooled& turn) {
-    const auto found = sentences_.find(turn.passage);
-    if (turn.source || turn.via_any != 0 || found == sentences_.end()) return 0.0;
-    const uint32_t user = evidence_.At(turn.passage).user & strong_;
-    const auto info_of = [&](uint32_t terms) { return match_.InfoOf(terms, terms).info; };
-    const Sentences& sentences = found->second;
-    double best = 0.0;
-    for (uint32_t at = 0; at < kSentencesMax; ++at) {
-      const uint32_t here = user & sentences[at];
-      const uint32_t next = at + 1 < kSentencesMax ? user & sentences[at + 1] : 0;
-      if (here == 0) continue;
-      best = std::max(best, 0.5 * info_of(here) + 0.5 * info_of(here | next));
-    }
-    return std::max(0.0, info_of(user) - best);
-  }
-
-  // With more of them the tail takes off no more than `tail_max`: from there on it only falls.
-  uint32_t EpisodesThatCount(double log_strong) const {
-    for (uint32_t most = 2; most < kEpisodesMax; ++most) {
-      if (LogPoissonTail(std::exp(log_strong), most) - log_strong <= -set_.tail_max) return most;
-    }
-    return UINT32_MAX;
-  }
-
-  void Chance(const Pooled& turn, bool close, RecallHit& hit) {
-    MatchInfo found = match_.InfoOf(turn.user, turn.any);
-    const MatchInfo via = match_.InfoOf(turn.via_user, turn.via_any);
-    if (via.info > found.info) found = via;
-    hit.info = found.info;
-    hit.units = found.units;
-    hit.inherited = found.inherited;
-    const double passages = std::max(1u, index_.passages_live());
-    const uint32_t units = found.units + found.inherited;
-    const uint32_t all =
-        std::max(units, query_.own_units + (found.inherited > 0 ? query_.inherited_units : 0u));
-    const double log_passages = std::log(passages);
-    double log_mean = log_passages - found.info;
-    const bool together = __builtin_popcount(found.strong) > 1;
-    const double log_strong = log_passages - found.strong_info;
-    const bool counts = close && together && log_strong < 0.0;
-    const uint32_t episodes =
-        counts ? episodes_.Count(found.strong, EpisodesThatCount(log_strong)) : 1;
-    if (episodes > 1) {
-      const double tail = LogPoissonTail(std::exp(log_strong), episodes);
-      log_mean += std::clamp(tail - log_strong, -set_.tail_max, 0.0);
-    }
-    // Words of one episode come together by themselves, and few turns are few episodes.
-    const double few = units > 1 ? std::log1p(set_.few_turns / passages) : 0.0;
-    hit.log_expected = log_mean + LogChoose(all, units) + few;
-  }
-
-  // A short turn right behind that takes something back.
-  int64_t CorrectedBy(uint32_t turn_at) const {
-    const uint32_t next = turn_at + 1;
-    if (next >= index_.turns().size()) return -1;
-    const TurnInfo& info = index_.turns()[next];
-    const bool fits = info.Is(TurnInfo::kCorrects) && info.Is(TurnInfo::kShort) &&
-                      !info.Is(TurnInfo::kBareQuestion);
-    return fits && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
-  }
-
-  // A few words said right behind go with it, whatever the language: "no, the other one".
-  int64_t BriefAfter(uint32_t turn_at) const {
-    const uint32_t next = turn_at + 1;
-    if (next >= index_.turns().size()) return -1;
-    const TurnInfo& info = index_.turns()[next];
-    const PassageInfo& passage = index_.passages()[info.first_passage];
-    const bool brief = passage.user_tokens > 0 && passage.user_tokens <= kBriefTokens &&
-                       !info.Is(TurnInfo::kBareQuestion) && info.Is(TurnInfo::kShort);
-    return brief && InRanges(scope_.candidates, info.turn) ? int64_t{next} : -1;
-  }
-
-  // A newer turn about the same: it shares words of the query, and corrects or scores not much
-  // worse.
-  int64_t NewerThan(const Pooled& older) {
-    const Pooled* best = nullptr;
-    for (const Pooled& turn : pool_) {
-      if (turn.turn_at <= older.turn_at) continue;
-      const TurnInfo& info = index_.turns()[turn.turn_at];
-      if (info.Is(TurnInfo::kBareQuestion)) continue;
-      const bool corrects = info.Is(TurnInfo::kCorrects);
-      if (turn.score < (corrects ? set_.correcting : set_.newer) * older.score) continue;
-      const uint32_t both = older.user & turn.user;
-      const MatchInfo& shared = match_.InfoOf(both, both);
-      if (corrects ? shared.info < kStrongInfo : shared.units + shared.inherited < 2) continue;
-      const bool best_corrects =
-          best != nullptr && index_.turns()[best->turn_at].Is(TurnInfo::kCorrects);
-      if (best == nullptr || (corrects && !best_corrects) ||
-          (corrects == best_corrects && turn.score > best->score)) {
-        best = &turn;
-      }
-    }
-    return best == nullptr ? -1 : int64_t{best->turn_at};
-  }
-
-  void Emit(size_t hits_max, Ranking& ranking) {
-    std::vector<uint32_t> taken;  // turns by index
-    std::vector<uint32_t> digests;
-    const auto has = [&](const std::vector<uint32_t>& all, uint32_t one) {
-      return std::find(all.begin(), all.end(), one) != all.end();
-    };
-    for (const Pooled& turn : pool_) {
-      if (ranking.hits.size() >= hits_max || turn.score <= 0.0) break;
-      const TurnInfo& info = index_.turns()[turn.turn_at];
-      if (has(taken, turn.turn_at) || has(digests, info.user_digest)) continue;
-      taken.push_back(turn.turn_at);
-      digests.push_back(info.user_digest);
-      ranking.hits.push_back(HitOf(turn, info, ranking.hits.size() < kCloseHitsMax));
-      const int64_t next = CorrectedBy(turn.turn_at);
-      if (next >= 0 && !has(taken, static_cast<uint32_t>(next)) && ranking.hits.size() < hits_max) {
-        Pooled correction = turn;
-        correction.turn_at = static_cast<uint32_t>(next);
-        taken.push_back(correction.turn_at);
-        RecallHit hit = ranking.hits.back();
-        hit.turn = index_.turns()[correction.turn_at].turn;
-        hit.tokens = index_.turns()[correction.turn_at].tokens;
-        hit.with = {ranking.hits.back().turn};
-        hit.terms.clear();
-        hit.source = true;
-        ranking.hits.push_back(std::move(hit));
-      }
-    }
-  }
-
-  RecallHit HitOf(const Pooled& turn, const TurnInfo& info, bool close) {
-    RecallHit hit;
-    hit.turn = info.turn;
-    hit.score = turn.score;
-    hit.tokens = info.tokens;
-    hit.source = turn.source;
-    hit.again = turn.again;
-    hit.number = query_.cues.wants_number && info.Is(TurnInfo::kHasNumber);
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      if ((turn.any >> i & 1u) == 0) continue;
-      hit.terms.push_back(query_.terms[i].text);
-      if (query_.terms[i].sort == TermSort::kDate) hit.dated = true;
-      if (query_.terms[i].sort == TermSort::kStamp) hit.said_then = true;
-      if (query_.terms[i].proper) hit.proper = true;
-      if (query_.terms[i].sort == TermSort::kIdentifier) hit.identifier = true;
-    }
-    Chance(turn, close, hit);
-    Names(turn, hit);
-    hit.apart = close ? Apart(turn) : 0.0;
-    if (close) {
-      const int64_t next = CorrectedBy(turn.turn_at);
-      const int64_t newer = NewerThan(turn);
-      for (const int64_t at : {next >= 0 ? next : BriefAfter(turn.turn_at), newer}) {
-        if (at >= 0) hit.with.push_back(index_.turns()[static_cast<size_t>(at)].turn);
-      }
-    }
-    return hit;
-  }
-
-  // What the names of the message say: whom or what it is about.
-  void Names(const Pooled& turn, RecallHit& hit) {
-    uint32_t here = 0;
-    for (size_t i = 0; i < query_.terms.size(); ++i) {
-      const QueryTerm& term = query_.terms[i];
-      if (!term.proper || term.sort == TermSort::kPart) continue;
-      here |= turn.user & uint32_t{1} << i;
-    }
-    if (here == 0) return;
-    hit.window_lacks_name = std::ranges::none_of(window_, [&](const auto& cell) {
-      return (cell.second & here) != 0 && match_.InfoOf(cell.first, cell.second).info >= hit.info;
-    });
-    hit.named_matter = RestIsSaid(turn, hit);
-  }
-
-  // Whether some other turn states all that a hit lacks of the message: then it asks about such
-  // things as are told here.
-  bool RestIsSaid(const Pooled& hit, const RecallHit& found) {
-    if (query_.own_units < kMatterUnitsMin) return false;
-    return std::ranges::any_of(pool_, [&](const Pooled& turn) {
-      if (index_.turns()[turn.turn_at].Is(TurnInfo::kBareQuestion)) return false;
-      const uint32_t rest = turn.user & ~hit.any;
-      return found.units + match_.InfoOf(rest, rest).units >= query_.own_units;
-    });
-  }
-
   PassageEvidence& evidence_;
   const RecallIndex& index_;
   const Query& query_;
@@ -477,10 +232,7 @@ class RankRun {
   Matcher match_;
   std::vector<Pooled> pool_;
   PassageScope passages_;
-  EpisodeCounts episodes_;
-  std::vector<std::pair<uint32_t, uint32_t>> window_;  // terms of what it states, as in Pooled
-  uint32_t strong_ = 0;
-  std::unordered_map<uint32_t, Sentences> sentences_;  // by passage
+  std::vector<MatchedTerms> window_;  // of what it states
 };
 
 Ranking RecallScorer::Rank(const RecallIndex& index, const Query& query, const RecallScope& scope,
