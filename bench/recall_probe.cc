@@ -14,10 +14,12 @@
 #include <iostream>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "recall/gate.h"
+#include "recall/newer.h"
 
 namespace tenuto {
 namespace {
@@ -113,6 +115,7 @@ class Probe {
     if (op == "reset") {
       Measure();
       index_ = RecallIndex();
+      said_.clear();
       text_bytes_ = 0;
       return {};
     }
@@ -157,11 +160,23 @@ class Probe {
     archived.answer = answer;
     archived.name = name;
     archived.recalled = recalled;
+    said_[archived.turn] = {archived.time, user};
     const double started = NowUs();
     index_.Add(analyser_, archived);
     add_us_ += NowUs() - started;
     ++added_;
     text_bytes_ += user.size() + answer.size();
+  }
+
+  // As a server does, which has the texts in its log.
+  void AddWhatIsNewer(const GateSettings& gate, const RecallScope& scope, Ranking& ranking) {
+    const GateResult likely = ApplyGate(ranking, gate);
+    for (RecallHit& hit : ranking.hits) {
+      if (!std::ranges::binary_search(likely.injected, hit.turn)) continue;
+      const Said& said = said_[hit.turn];
+      const OlderTurn older = {hit.turn, said.time, said.user};
+      AddNewer(analyser_, index_, scope.candidates, older, hit);
+    }
   }
 
   static json::object QueryOf(const Ranking& ranking) {
@@ -188,9 +203,10 @@ class Probe {
     const RecallScope scope = {{{0, window_from}}, {{window_from, UINT32_MAX}}};
     const double started = NowUs();
     const Query query = BuildQuery(analyser_, index_, question);
-    const Ranking ranking = scorer_.Rank(index_, query, scope, kHitsMax);
+    Ranking ranking = scorer_.Rank(index_, query, scope, kHitsMax);
     GateSettings gate = gate_;
     gate.hits_max = limit;
+    AddWhatIsNewer(gate, scope, ranking);
     const GateResult result = ApplyGate(ranking, gate);
     const double us = NowUs() - started;
     us_.push_back(us);
@@ -247,11 +263,17 @@ class Probe {
     largest_share_ = static_cast<double>(index_.Encode().size()) / static_cast<double>(text_bytes_);
   }
 
+  struct Said {
+    Moment time;
+    std::string user;
+  };
+
   GateSettings gate_;
   bool why_;
   RecallScorer scorer_;
   Analyser analyser_;
   RecallIndex index_;
+  std::unordered_map<uint32_t, Said> said_;  // by turn
   std::vector<double> us_;
   size_t added_ = 0;
   double add_us_ = 0.0;

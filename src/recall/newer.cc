@@ -1,5 +1,6 @@
 #include "recall/newer.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -38,6 +39,13 @@ uint32_t NewestOnTheSame(Analyser& analyser, const RecallIndex& index, const Old
     if (turn->second.size() >= kSharedMin && !info.Is(TurnInfo::kBareQuestion)) return info.turn;
   }
   return 0;
+}
+
+void AddNewer(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
+              const OlderTurn& older, RecallHit& hit) {
+  const uint32_t newest = NewestOnTheSame(analyser, index, older);
+  if (newest > 0 && InRanges(candidates, newest) && !std::ranges::count(hit.with, newest))
+    hit.with.push_back(newest);
 }
 
 }  // namespace tenuto

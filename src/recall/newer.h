@@ -3,9 +3,11 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
 #include <string_view>
 
 #include "recall/index.h"
+#include "recall/scorer.h"
 #include "recall/text.h"
 
 namespace tenuto {
@@ -22,5 +24,9 @@ inline constexpr size_t kNewerBytesMax = 8192;
 // user stated there; 0: none. Rare: few passages have them. Costs the analysis of the text and a
 // read of some short postings.
 uint32_t NewestOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older);
+
+// Makes it come along with the hit, where it is a candidate.
+void AddNewer(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
+              const OlderTurn& older, RecallHit& hit);
 
 }  // namespace tenuto

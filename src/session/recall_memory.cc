@@ -178,10 +178,8 @@ Status RecallMemory::Complete(const IndexedSession& entry, Analyser& analyser,
     TENUTO_ASSIGN(const auto rows, log_.ReadItems(question.row.id, question.row.head, hit.turn, 1));
     if (rows.empty() || rows.front().deleted) continue;
     TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
-    const uint32_t newest = NewestOnTheSame(
-        analyser, entry.index, {hit.turn, MomentOf(text.unix_ms, text.zone_s), text.user});
-    if (Has(question.scope.candidates, newest) && !std::ranges::count(hit.with, newest))
-      hit.with.push_back(newest);
+    const OlderTurn older = {hit.turn, MomentOf(text.unix_ms, text.zone_s), text.user};
+    AddNewer(analyser, entry.index, question.scope.candidates, older, hit);
   }
   return Ok();
 }
