@@ -184,6 +184,8 @@ class RankRun {
         source.source = true;
         source.again = same;
         source.score = query_.cues.asks_assistant ? score : score / set_.bare_question;
+        // Of another question it only says that one of them answered that.
+        if (!same) source.score /= static_cast<double>(sources.size());
         source.via_user = turn.user;
         source.via_any = turn.any;
         Pooled& kept = added.try_emplace(source.turn_at, source).first->second;

@@ -106,6 +106,26 @@ TEST(ScorerTest, ASourceThatSharesNoWordIsFound) {
   EXPECT_TRUE(ranking.hits[0].again);
 }
 
+// Somebody else's garnet was asked for, and much was quoted then.
+TEST(ScorerTest, SourcesOfAnotherQuestionDoNotOutrankWhatMatches) {
+  TestArchive archive;
+  const uint32_t fact = archive.Say("The little stone of Gudrun is in the boathouse.");
+  for (int i = 0; i < 3; ++i) {
+    archive.Say("Gudrun was at the river, plume" + std::to_string(i) + "a.");
+    archive.Say("A little rain fell today, plume" + std::to_string(i) + "b.");
+  }
+  Turns quoted;
+  for (const char* const there : {"in the shed", "in the attic", "in the cellar", "at the bank"})
+    quoted.push_back(archive.Say(std::string("She said that it should be ") + there + "."));
+  archive.Say("Which box was picked for the new little garnet of Irmela?", "A red one.", quoted);
+  archive.Fill(20);
+  const Turns turns =
+      TurnsOf(archive.Rank("Which box was picked for the new little garnet of Gudrun?", 12));
+  ASSERT_FALSE(turns.empty());
+  EXPECT_EQ(turns[0], fact);
+  EXPECT_TRUE(std::ranges::count(turns, quoted[0]) > 0);  // found all the same
+}
+
 TEST(ScorerTest, ACorrectionRightBehindComesAlong) {
   TestArchive archive;
   archive.Fill(20);
