@@ -169,13 +169,13 @@ class Probe {
   }
 
   // As a server does, which has the texts in its log.
-  void AddWhatIsNewer(const GateSettings& gate, const RecallScope& scope, Ranking& ranking) {
+  void AddWhatIsLater(const GateSettings& gate, const RecallScope& scope, Ranking& ranking) {
     const GateResult likely = ApplyGate(ranking, gate);
     for (RecallHit& hit : ranking.hits) {
       if (!std::ranges::binary_search(likely.injected, hit.turn)) continue;
       const Said& said = said_[hit.turn];
       const OlderTurn older = {hit.turn, said.time, said.user};
-      AddNewer(analyser_, index_, scope.candidates, older, hit);
+      AddLater(analyser_, index_, scope.candidates, older, hit);
     }
   }
 
@@ -206,7 +206,7 @@ class Probe {
     Ranking ranking = scorer_.Rank(index_, query, scope, kHitsMax);
     GateSettings gate = gate_;
     gate.hits_max = limit;
-    AddWhatIsNewer(gate, scope, ranking);
+    AddWhatIsLater(gate, scope, ranking);
     const GateResult result = ApplyGate(ranking, gate);
     const double us = NowUs() - started;
     us_.push_back(us);

@@ -110,6 +110,7 @@ class Gate {
     verdict.injected = true;
     Put(verdict.hit.turn, verdict.hit.tokens);
     BringAll(ranking_.hits[at].with);
+    BringAll(ranking_.hits[at].also);
   }
 
   // An old fact never goes in without the newest, nor that without what corrects it.

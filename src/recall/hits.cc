@@ -7,11 +7,11 @@
 
 #include "recall/chance.h"
 #include "recall/episodes.h"
+#include "recall/newer.h"
 
 namespace tenuto {
 namespace {
 
-constexpr uint32_t kBriefTokens = 7;  // a correction in words that no list has is as short
 constexpr uint32_t kEpisodesMax = 1000;
 constexpr uint32_t kMatterUnitsMin = 3;  // fewer words say too little of what a message is about
 constexpr uint32_t kCloseHitsMax = 12;   // hits whose chance is worked out in full
@@ -41,8 +41,8 @@ class HitMaker {
       taken.push_back(turn.turn_at);
       digests.push_back(info.user_digest);
       hits.push_back(HitOf(turn, info, hits.size() < kCloseHitsMax));
-      const int64_t next = CorrectedBy(turn.turn_at);
-      if (next >= 0 && !has(taken, static_cast<uint32_t>(next)) && hits.size() < hits_max) {
+      const int64_t next = CorrectedBy(index_, turn.turn_at);
+      if (MayCome(next) && !has(taken, static_cast<uint32_t>(next)) && hits.size() < hits_max) {
         Pooled correction = turn;
         correction.turn_at = static_cast<uint32_t>(next);
         taken.push_back(correction.turn_at);
@@ -124,12 +124,18 @@ class HitMaker {
   }
 
   void Chance(const Pooled& turn, bool close, RecallHit& hit) {
-    MatchInfo found = match_.InfoOf(turn.user, turn.any);
-    const MatchInfo via = match_.InfoOf(turn.via_user, turn.via_any);
-    if (via.info > found.info) found = via;
+    const MatchInfo& own = match_.InfoOf(turn.user, turn.any);
+    const MatchInfo& via = match_.InfoOf(turn.via_user, turn.via_any);
+    const MatchInfo& found = via.info > own.info ? via : own;
     hit.info = found.info;
     hit.units = found.units;
     hit.inherited = found.inherited;
+    hit.log_expected = LogExpected(found, close);
+    const bool by_itself = !turn.source && LogExpected(own, close) < 0.0;
+    if (!by_itself) hit.since = turn.since;
+  }
+
+  double LogExpected(const MatchInfo& found, bool close) {
     const double passages = std::max(1u, index_.passages_live());
     const uint32_t units = found.units + found.inherited;
     const uint32_t all =
@@ -147,28 +153,16 @@ class HitMaker {
     }
     // Words of one episode come together by themselves, and few turns are few episodes.
     const double few = units > 1 ? std::log1p(set_.few_turns / passages) : 0.0;
-    hit.log_expected = log_mean + LogChoose(all, units) + few;
+    return log_mean + LogChoose(all, units) + few;
   }
 
-  // A short turn right behind that takes something back.
-  int64_t CorrectedBy(uint32_t turn_at) const {
-    const uint32_t next = turn_at + 1;
-    if (next >= index_.turns().size()) return -1;
-    const TurnInfo& info = index_.turns()[next];
-    const bool fits = info.Is(TurnInfo::kCorrects) && info.Is(TurnInfo::kShort) &&
-                      !info.Is(TurnInfo::kBareQuestion);
-    return fits && InRanges(found_.scope.candidates, info.turn) ? int64_t{next} : -1;
+  // A candidate.
+  bool MayCome(int64_t turn_at) const {
+    return turn_at >= 0 && InRanges(found_.scope.candidates, TurnOf(turn_at));
   }
 
-  // A few words said right behind go with it, whatever the language: "no, the other one".
-  int64_t BriefAfter(uint32_t turn_at) const {
-    const uint32_t next = turn_at + 1;
-    if (next >= index_.turns().size()) return -1;
-    const TurnInfo& info = index_.turns()[next];
-    const PassageInfo& passage = index_.passages()[info.first_passage];
-    const bool brief = passage.user_tokens > 0 && passage.user_tokens <= kBriefTokens &&
-                       !info.Is(TurnInfo::kBareQuestion) && info.Is(TurnInfo::kShort);
-    return brief && InRanges(found_.scope.candidates, info.turn) ? int64_t{next} : -1;
+  uint32_t TurnOf(int64_t turn_at) const {
+    return index_.turns()[static_cast<size_t>(turn_at)].turn;
   }
 
   // A newer turn about the same: it shares words of the query, and corrects or scores not much
@@ -214,11 +208,10 @@ class HitMaker {
     Names(turn, hit);
     hit.apart = close ? Apart(turn) : 0.0;
     if (close) {
-      const int64_t next = CorrectedBy(turn.turn_at);
+      const int64_t brief = BriefBehind(index_, turn.turn_at);
+      if (MayCome(brief) && TurnOf(brief) > hit.since) hit.with.push_back(TurnOf(brief));
       const int64_t newer = NewerThan(turn);
-      for (const int64_t at : {next >= 0 ? next : BriefAfter(turn.turn_at), newer}) {
-        if (at >= 0) hit.with.push_back(index_.turns()[static_cast<size_t>(at)].turn);
-      }
+      if (MayCome(newer)) hit.with.push_back(TurnOf(newer));
     }
     return hit;
   }

@@ -27,6 +27,7 @@ struct Pooled {
   uint32_t any = 0;
   bool source = false;
   bool again = false;
+  uint32_t since = 0;     // the newest turn that an answer made from recall had beside it
   uint32_t via_user = 0;  // terms of the answer made from recall that points here
   uint32_t via_any = 0;
 };

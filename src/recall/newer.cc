@@ -1,6 +1,7 @@
 #include "recall/newer.h"
 
 #include <algorithm>
+#include <cmath>
 #include <map>
 #include <set>
 
@@ -10,42 +11,101 @@ namespace {
 // A word in more passages than these is no sign of the same matter.
 constexpr double kRareShare = 0.001;
 constexpr uint32_t kRareMin = 4;
+constexpr uint32_t kBriefTokens = 7;  // a correction in words that no list has is as short
+constexpr uint32_t kSeldomTimes = 4;  // in so many more it says a little
+constexpr double kClosestInfo = 4.0;  // less is chance: -ln of how many turns would share as much
 constexpr size_t kSharedMin = 2;
 
 bool Stated(const Term& term) {
   return !term.asked && !term.inside && term.sort != TermSort::kStamp &&
-         term.sort != TermSort::kSingle && term.sort != TermSort::kNumber;
+         term.sort != TermSort::kSingle;
+}
+
+// Of the turn right behind, which states: -1 where it does not.
+int64_t ShortBehind(const RecallIndex& index, uint32_t turn_at) {
+  const uint32_t next = turn_at + 1;
+  if (next >= index.turns().size()) return -1;
+  const TurnInfo& info = index.turns()[next];
+  return info.Is(TurnInfo::kShort) && !info.Is(TurnInfo::kBareQuestion) ? int64_t{next} : -1;
+}
+
+void Put(uint32_t turn, std::vector<uint32_t>& turns) {
+  if (std::ranges::find(turns, turn) == turns.end()) turns.push_back(turn);
 }
 
 }  // namespace
 
-uint32_t NewestOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older) {
+int64_t CorrectedBy(const RecallIndex& index, uint32_t turn_at) {
+  const int64_t next = ShortBehind(index, turn_at);
+  if (next < 0) return -1;
+  return index.turns()[static_cast<size_t>(next)].Is(TurnInfo::kCorrects) ? next : -1;
+}
+
+int64_t BriefBehind(const RecallIndex& index, uint32_t turn_at) {
+  const int64_t next = ShortBehind(index, turn_at);
+  if (next < 0) return -1;
+  const TurnInfo& info = index.turns()[static_cast<size_t>(next)];
+  const uint32_t tokens = index.passages()[info.first_passage].user_tokens;
+  return info.Is(TurnInfo::kCorrects) || (tokens > 0 && tokens <= kBriefTokens) ? next : -1;
+}
+
+LaterTurns LaterOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older) {
   AnalyseOptions options = index.OptionsAt(older.time);
   options.bytes_max = kNewerBytesMax;
   const Analysed text = analyser.Analyse(older.user, options);
-  const auto rare = kRareMin + static_cast<uint32_t>(kRareShare * index.passages_live());
-  std::map<uint32_t, std::set<uint32_t>> shared;  // by index into turns(): units that both have
+  const double passages = index.passages_live();
+  const auto rare = kRareMin + static_cast<uint32_t>(kRareShare * passages);
+  struct Shared {
+    std::set<uint32_t> units;  // that both have
+    std::set<uint32_t> rare;
+    double info = 0.0;  // -ln of the chance that a turn has them
+  };
+  std::map<uint32_t, Shared> shared;  // by index into turns()
   for (const Term& term : text.terms) {
     const Postings* postings = Stated(term) ? index.Find(term.key) : nullptr;
-    if (postings == nullptr || postings->all > rare) continue;
+    if (postings == nullptr || postings->all > kSeldomTimes * rare) continue;
     ForEachPosting(*postings, [&](uint32_t passage, TermCounts counts) {
       const uint32_t turn_at = index.passages()[passage].turn_at;
-      if (counts.user > 0 && index.turns()[turn_at].turn > older.turn)
-        shared[turn_at].insert(term.unit);
+      if (counts.user == 0 || index.turns()[turn_at].turn <= older.turn) return;
+      Shared& both = shared[turn_at];
+      both.units.insert(term.unit);
+      both.info += std::log((passages + 1.0) / postings->all);
+      if (postings->all <= rare && term.sort != TermSort::kNumber) both.rare.insert(term.unit);
     });
   }
+  int64_t newest = -1;   // has two or more of the rare words
+  int64_t closest = -1;  // shares most: a correction often says what it corrects
+  double closest_info = std::log(passages + 1.0) + kClosestInfo;
   for (auto turn = shared.rbegin(); turn != shared.rend(); ++turn) {
-    const TurnInfo& info = index.turns()[turn->first];
-    if (turn->second.size() >= kSharedMin && !info.Is(TurnInfo::kBareQuestion)) return info.turn;
+    const Shared& both = turn->second;
+    if (index.turns()[turn->first].Is(TurnInfo::kBareQuestion)) continue;
+    if (newest < 0 && both.rare.size() >= kSharedMin) newest = turn->first;
+    if (both.units.size() < kSharedMin || both.info <= closest_info) continue;
+    closest = turn->first;
+    closest_info = both.info;
   }
-  return 0;
+  LaterTurns later;
+  for (const int64_t at : {newest, closest}) {
+    if (at < 0) continue;
+    const uint32_t turn = index.turns()[static_cast<size_t>(at)].turn;
+    if (at == newest) later.newest = turn;
+    if (at != newest) Put(turn, later.others);
+    const int64_t behind = BriefBehind(index, static_cast<uint32_t>(at));
+    if (behind >= 0) Put(index.turns()[static_cast<size_t>(behind)].turn, later.others);
+  }
+  return later;
 }
 
-void AddNewer(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
+void AddLater(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
               const OlderTurn& older, RecallHit& hit) {
-  const uint32_t newest = NewestOnTheSame(analyser, index, older);
-  if (newest > 0 && InRanges(candidates, newest) && !std::ranges::count(hit.with, newest))
-    hit.with.push_back(newest);
+  const auto may_come = [&](uint32_t turn) {
+    return turn > hit.since && InRanges(candidates, turn);
+  };
+  const LaterTurns later = LaterOnTheSame(analyser, index, older);
+  if (may_come(later.newest)) Put(later.newest, hit.with);
+  for (const uint32_t turn : later.others) {
+    if (may_come(turn)) Put(turn, hit.also);
+  }
 }
 
 }  // namespace tenuto

@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <span>
 #include <string_view>
+#include <vector>
 
 #include "recall/index.h"
 #include "recall/scorer.h"
@@ -20,13 +21,22 @@ struct OlderTurn {
 
 inline constexpr size_t kNewerBytesMax = 8192;
 
-// The newest turn after `older` in which the user states two or more of the rare words that the
-// user stated there; 0: none. Rare: few passages have them. Costs the analysis of the text and a
-// read of some short postings.
-uint32_t NewestOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older);
-
-// Makes it come along with the hit, where it is a candidate.
-void AddNewer(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
+// Turns after an older one in which the user states what the user stated there.
+struct LaterTurns {
+  uint32_t newest = 0;  // that has two or more of its rare words: few passages have them; 0: none
+  // The one that shares most with it, since a correction often says what it corrects, and what was
+  // said right behind either.
+  std::vector<uint32_t> others;
+};
+// Costs the analysis of the text and a read of some short postings.
+LaterTurns LaterOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older);
+// Makes those come along with the hit that are candidates, and did not in their time.
+void AddLater(Analyser& analyser, const RecallIndex& index, std::span<const TurnRange> candidates,
               const OlderTurn& older, RecallHit& hit);
+
+// By index into turns(), -1: none. A short turn right behind that takes something back.
+int64_t CorrectedBy(const RecallIndex& index, uint32_t turn_at);
+// ... or one of a few words, which go with it whatever the language: "no, the other one".
+int64_t BriefBehind(const RecallIndex& index, uint32_t turn_at);
 
 }  // namespace tenuto

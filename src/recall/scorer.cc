@@ -186,12 +186,15 @@ class RankRun {
         source.score = query_.cues.asks_assistant ? score : score / set_.bare_question;
         // Of another question it only says that one of them answered that.
         if (!same) source.score /= static_cast<double>(sources.size());
+        source.since = std::ranges::max(sources);
         source.via_user = turn.user;
         source.via_any = turn.any;
         Pooled& kept = added.try_emplace(source.turn_at, source).first->second;
         const bool again = kept.again || source.again;
+        const uint32_t since = std::max(kept.since, source.since);
         if (kept.score < source.score) kept = source;
         kept.again = again;
+        kept.since = since;
       }
     }
     for (Pooled& turn : pool_) {
@@ -201,6 +204,7 @@ class RankRun {
       const double own = turn.score;
       turn.score = std::max(own, found->second.score) + kOwnMatch * own;
       turn.again = found->second.again;
+      turn.since = found->second.since;
       turn.via_user = found->second.via_user;
       turn.via_any = found->second.via_any;
       added.erase(found);

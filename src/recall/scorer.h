@@ -44,8 +44,12 @@ struct RecallHit {
   bool number = false;         // it has a number, and the message asks for one
   uint32_t tokens = 0;         // words and characters of the turn
   std::vector<uint32_t> with;  // turns that must come along: they correct this one
-  bool source = false;         // not found itself: an answer made from recall came from it
-  bool again = false;          // the prompt of an earlier asking of this very question had it
+  std::vector<uint32_t> also;  // turns that come along where there is room: they may correct it
+  // Not 0: it comes because earlier prompts had it, and what corrects it and is not later than this
+  // turn was there as well.
+  uint32_t since = 0;
+  bool source = false;  // not found itself: an answer made from recall came from it
+  bool again = false;   // the prompt of an earlier asking of this very question had it
 };
 
 struct Ranking {

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "recall/newer.h"
 #include "recall/testing.h"
 
 namespace tenuto {
@@ -137,6 +138,31 @@ TEST(ScorerTest, ACorrectionRightBehindComesAlong) {
   EXPECT_EQ(ranking.hits[0].turn, old);
   EXPECT_EQ(ranking.hits[0].with, Turns{fix});
   EXPECT_EQ(ranking.hits[1].turn, fix);
+}
+
+// It came along in its time, and is a source like the old one; what was said since is not.
+TEST(ScorerTest, ASourceBringsAlongWhatWasSaidSince) {
+  TestArchive archive;
+  archive.Fill(20);
+  const uint32_t fact = archive.Say("She keeps it in the boathouse.");
+  const uint32_t fix = archive.Say("Oho, the shed.");
+  archive.Fill(20);
+  archive.Say("Where is Gudrun's garnet?", "In the shed.", {fact, fix});
+  archive.Fill(20);
+  const Ranking ranking = archive.Rank("Where is Gudrun's garnet?");
+  const auto found = std::ranges::find(ranking.hits, fact, &RecallHit::turn);
+  ASSERT_NE(found, ranking.hits.end());
+  EXPECT_EQ(found->since, fix);
+  RecallHit hit = *found;
+  hit.with.clear();
+  const uint32_t later = archive.Say("By now she keeps it in the attic, no more in the boathouse.");
+  const OlderTurn older = {fact, {1715342400, 0}, "She keeps it in the boathouse."};
+  AddLater(archive.analyser, archive.index, std::vector<TurnRange>{{1, later + 1}}, older, hit);
+  EXPECT_EQ(hit.with, Turns{later});
+  hit.since = later;
+  hit.with.clear();
+  AddLater(archive.analyser, archive.index, std::vector<TurnRange>{{1, later + 1}}, older, hit);
+  EXPECT_EQ(hit.with, Turns{});
 }
 
 TEST(ScorerTest, ANewerFactComesAlong) {

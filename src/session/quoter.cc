@@ -46,15 +46,16 @@ class Fitting {
       }
       if (!StandsForItself(verdict.why))
         verdict.why = gate.force ? RecallWhy::kForced : RecallWhy::kMatches;
-      if (Place(ranking_.hits[i])) ++placed;
+      if (PlaceHit(ranking_.hits[i])) ++placed;
     }
+    PlaceAlso();
     for (RecallVerdict& verdict : result.verdicts) {
       verdict.injected = lines_.contains(verdict.hit.turn);
       const bool itself = StandsForItself(verdict.why);
       if (verdict.injected && !itself) verdict.why = RecallWhy::kCorrection;
       if (!verdict.injected && (itself || verdict.why == RecallWhy::kCorrection)) {
         verdict.why = RecallWhy::kOverBudget;
-        choice_.budget_short = true;
+        choice_.budget_short |= itself;
       }
     }
   }
@@ -75,10 +76,24 @@ class Fitting {
     }
   }
 
-  bool Place(const RecallHit& hit) {
+  bool PlaceHit(const RecallHit& hit) {
     if (quoter_.Read(hit.turn, hit.terms) == nullptr) return false;
     std::set<uint32_t> group = {hit.turn};
     Gather(hit, group);
+    return Place(std::move(group));
+  }
+
+  // What may correct a hit takes no room from another that matches.
+  void PlaceAlso() {
+    for (const RecallHit& hit : ranking_.hits) {
+      if (!lines_.contains(hit.turn)) continue;
+      for (const uint32_t turn : hit.also) {
+        if (!lines_.contains(turn) && quoter_.Read(turn, hit.terms) != nullptr) Place({turn});
+      }
+    }
+  }
+
+  bool Place(std::set<uint32_t> group) {
     std::set<uint32_t> all = lines_;
     all.insert(group.begin(), group.end());
     std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });

@@ -90,6 +90,20 @@ TEST_F(QuoterTest, WhatCannotFitIsNotTriedInEveryLength) {
   EXPECT_EQ(Choose({}).span.lines, Lines{4});
 }
 
+// What may correct the first takes no room from the second.
+TEST_F(QuoterTest, WhatMayCorrectAHitComesWhereThereIsRoom) {
+  ranking.hits = {Hit(1, -20.0, 9.0), Hit(2, -20.0, 8.0)};
+  ranking.hits[0].also = {3};
+  const RecallChoice all = Choose({});
+  EXPECT_EQ(all.span.lines, (Lines{1, 2, 3}));
+  EXPECT_EQ(result.verdicts[2].why, RecallWhy::kCorrection);
+  question.tokens_max = static_cast<int32_t>(all.span.tokens.size()) - 100;
+  const RecallChoice some = Choose({});
+  EXPECT_EQ(some.span.lines, (Lines{1, 2}));
+  EXPECT_EQ(result.verdicts[2].why, RecallWhy::kOverBudget);
+  EXPECT_FALSE(some.budget_short);  // older spans need not go for it
+}
+
 // What a tool said is quoted where it alone has a word of the question, and shortened last where
 // nobody else has any.
 TEST_F(QuoterTest, WhatOnlyAToolSaidIsQuoted) {

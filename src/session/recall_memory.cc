@@ -165,9 +165,9 @@ GateSettings RecallMemory::GateFor(const RecallQuestion& question) const {
   return gate;
 }
 
-// What is likely to be quoted brings the newest turn on the same matter along, unless the window
-// has it, and says whether it is the newest of several. Most messages want nothing quoted, and a
-// look at all turns would be a good part of what they cost in a long session.
+// What is likely to be quoted brings along what was said later on the same matter, unless the
+// window has it, and says whether it is the newest of several. Most messages want nothing quoted,
+// and a look at all turns would be a good part of what they cost in a long session.
 Status RecallMemory::Complete(const IndexedSession& entry, Analyser& analyser,
                               const RecallQuestion& question, Ranked& ranked) {
   const GateResult likely = ApplyGate(ranked.ranking, GateFor(question));
@@ -179,7 +179,7 @@ Status RecallMemory::Complete(const IndexedSession& entry, Analyser& analyser,
     if (rows.empty() || rows.front().deleted) continue;
     TENUTO_ASSIGN(const ArchivedText text, ArchivedTextOf(rows.front()));
     const OlderTurn older = {hit.turn, MomentOf(text.unix_ms, text.zone_s), text.user};
-    AddNewer(analyser, entry.index, question.scope.candidates, older, hit);
+    AddLater(analyser, entry.index, question.scope.candidates, older, hit);
   }
   return Ok();
 }
