@@ -17,6 +17,9 @@ class Gate {
     TakeWhatRanksAbove();
     for (size_t i = 0; i < ranking_.hits.size(); ++i)
       Admit(i);
+    // What may correct these takes no room from them.
+    for (size_t i = 0; i < ranking_.hits.size(); ++i)
+      if (result_.verdicts[i].injected) BringAll(ranking_.hits[i].also);
     std::sort(result_.injected.begin(), result_.injected.end());
     if (!result_.injected.empty()) result_.decision = RecallDecision::kInjected;
     return result_;
@@ -110,7 +113,6 @@ class Gate {
     verdict.injected = true;
     Put(verdict.hit.turn, verdict.hit.tokens);
     BringAll(ranking_.hits[at].with);
-    BringAll(ranking_.hits[at].also);
   }
 
   // An old fact never goes in without the newest, nor that without what corrects it.

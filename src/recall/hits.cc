@@ -131,8 +131,8 @@ class HitMaker {
     hit.units = found.units;
     hit.inherited = found.inherited;
     hit.log_expected = LogExpected(found, close);
-    const bool by_itself = !turn.source && LogExpected(own, close) < 0.0;
-    if (!by_itself) hit.since = turn.since;
+    // Its own words match no better than those of some turn would by chance.
+    if (turn.since > 0 && (turn.source || LogExpected(own, close) >= 0.0)) hit.since = turn.since;
   }
 
   double LogExpected(const MatchInfo& found, bool close) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <map>
 #include <set>
+#include <unordered_set>
 
 namespace tenuto {
 namespace {
@@ -29,8 +30,13 @@ int64_t ShortBehind(const RecallIndex& index, uint32_t turn_at) {
   return info.Is(TurnInfo::kShort) && !info.Is(TurnInfo::kBareQuestion) ? int64_t{next} : -1;
 }
 
-void Put(uint32_t turn, std::vector<uint32_t>& turns) {
-  if (std::ranges::find(turns, turn) == turns.end()) turns.push_back(turn);
+std::vector<uint32_t> WithBriefBehind(const RecallIndex& index, int64_t turn_at) {
+  const int64_t behind = BriefBehind(index, static_cast<uint32_t>(turn_at));
+  std::vector<uint32_t> turns;
+  for (const int64_t at : {turn_at, behind}) {
+    if (at >= 0) turns.push_back(index.turns()[static_cast<size_t>(at)].turn);
+  }
+  return turns;
 }
 
 }  // namespace
@@ -56,20 +62,22 @@ LaterTurns LaterOnTheSame(Analyser& analyser, const RecallIndex& index, const Ol
   const double passages = index.passages_live();
   const auto rare = kRareMin + static_cast<uint32_t>(kRareShare * passages);
   struct Shared {
-    std::set<uint32_t> units;  // that both have
-    std::set<uint32_t> rare;
-    double info = 0.0;  // -ln of the chance that a turn has them
+    std::map<uint32_t, double> info;  // of units: -ln of the share of passages that have it
+    std::set<uint32_t> rare;          // units
   };
   std::map<uint32_t, Shared> shared;  // by index into turns()
+  std::unordered_set<TermKey> seen;
   for (const Term& term : text.terms) {
     const Postings* postings = Stated(term) ? index.Find(term.key) : nullptr;
     if (postings == nullptr || postings->all > kSeldomTimes * rare) continue;
+    if (!seen.insert(term.key).second) continue;
+    const double info = std::log((passages + 1.0) / postings->all);
     ForEachPosting(*postings, [&](uint32_t passage, TermCounts counts) {
       const uint32_t turn_at = index.passages()[passage].turn_at;
       if (counts.user == 0 || index.turns()[turn_at].turn <= older.turn) return;
       Shared& both = shared[turn_at];
-      both.units.insert(term.unit);
-      both.info += std::log((passages + 1.0) / postings->all);
+      double& known = both.info[term.unit];
+      known = std::max(known, info);
       if (postings->all <= rare && term.sort != TermSort::kNumber) both.rare.insert(term.unit);
     });
   }
@@ -80,19 +88,17 @@ LaterTurns LaterOnTheSame(Analyser& analyser, const RecallIndex& index, const Ol
     const Shared& both = turn->second;
     if (index.turns()[turn->first].Is(TurnInfo::kBareQuestion)) continue;
     if (newest < 0 && both.rare.size() >= kSharedMin) newest = turn->first;
-    if (both.units.size() < kSharedMin || both.info <= closest_info) continue;
+    if (both.info.size() < kSharedMin) continue;
+    double info = 0.0;
+    for (const auto& [unit, of_unit] : both.info)
+      info += of_unit;
+    if (info <= closest_info) continue;
     closest = turn->first;
-    closest_info = both.info;
+    closest_info = info;
   }
   LaterTurns later;
-  for (const int64_t at : {newest, closest}) {
-    if (at < 0) continue;
-    const uint32_t turn = index.turns()[static_cast<size_t>(at)].turn;
-    if (at == newest) later.newest = turn;
-    if (at != newest) Put(turn, later.others);
-    const int64_t behind = BriefBehind(index, static_cast<uint32_t>(at));
-    if (behind >= 0) Put(index.turns()[static_cast<size_t>(behind)].turn, later.others);
-  }
+  if (newest >= 0) later.newest = WithBriefBehind(index, newest);
+  if (closest >= 0 && closest != newest) later.closest = WithBriefBehind(index, closest);
   return later;
 }
 
@@ -101,11 +107,16 @@ void AddLater(Analyser& analyser, const RecallIndex& index, std::span<const Turn
   const auto may_come = [&](uint32_t turn) {
     return turn > hit.since && InRanges(candidates, turn);
   };
+  const auto put = [&](const std::vector<uint32_t>& turns, std::vector<uint32_t>& to) {
+    if (turns.empty() || !may_come(turns.front())) return;  // nor what is behind it
+    for (const uint32_t turn : turns) {
+      const bool there = std::ranges::find(to, turn) != to.end();
+      if (!there && may_come(turn)) to.push_back(turn);
+    }
+  };
   const LaterTurns later = LaterOnTheSame(analyser, index, older);
-  if (may_come(later.newest)) Put(later.newest, hit.with);
-  for (const uint32_t turn : later.others) {
-    if (may_come(turn)) Put(turn, hit.also);
-  }
+  put(later.newest, hit.with);
+  put(later.closest, hit.also);
 }
 
 }  // namespace tenuto

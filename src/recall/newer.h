@@ -1,5 +1,6 @@
 // What was said later about the same as a turn, in its own rare words, whatever a question asks:
-// an old fact is never shown without the newest. Pure.
+// an old fact is never shown without the newest, nor without what is closest where there is room.
+// Pure.
 #pragma once
 
 #include <cstdint>
@@ -22,11 +23,11 @@ struct OlderTurn {
 inline constexpr size_t kNewerBytesMax = 8192;
 
 // Turns after an older one in which the user states what the user stated there.
+// Each with the few words that were said right behind it.
 struct LaterTurns {
-  uint32_t newest = 0;  // that has two or more of its rare words: few passages have them; 0: none
-  // The one that shares most with it, since a correction often says what it corrects, and what was
-  // said right behind either.
-  std::vector<uint32_t> others;
+  std::vector<uint32_t> newest;  // that has two or more of its rare words: few passages have them
+  std::vector<uint32_t>
+      closest;  // that shares most with it: a correction often says what it corrects
 };
 // Costs the analysis of the text and a read of some short postings.
 LaterTurns LaterOnTheSame(Analyser& analyser, const RecallIndex& index, const OlderTurn& older);

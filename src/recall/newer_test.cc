@@ -15,8 +15,8 @@ class NewerTest : public testing::Test {
   Turns After(uint32_t turn, std::string_view text) {
     const LaterTurns later =
         LaterOnTheSame(archive_.analyser, archive_.index, {turn, {1715342400, 0}, text});
-    Turns turns = later.others;
-    if (later.newest > 0) turns.insert(turns.begin(), later.newest);
+    Turns turns = later.newest;
+    turns.insert(turns.end(), later.closest.begin(), later.closest.end());
     return turns;
   }
   TestArchive archive_;
@@ -61,6 +61,15 @@ TEST_F(NewerTest, AFewWordsRightBehindGoAlong) {
   EXPECT_EQ(CorrectedBy(archive_.index, 0), -1);
   EXPECT_EQ(BriefBehind(archive_.index, 1), -1);
   EXPECT_EQ(BriefBehind(archive_.index, 2), -1);  // nothing is behind
+}
+
+TEST_F(NewerTest, OneWordSaidTwiceIsOne) {
+  const std::string_view old = "I drink Assam, and nothing but Assam.";
+  archive_.Fill(10);
+  const uint32_t first = archive_.Say(old);
+  archive_.Fill(10);
+  archive_.Say("Assam is far away.");
+  EXPECT_EQ(After(first, old), Turns{});
 }
 
 TEST_F(NewerTest, CommonWordsAreNot) {

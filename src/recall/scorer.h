@@ -44,9 +44,10 @@ struct RecallHit {
   bool number = false;         // it has a number, and the message asks for one
   uint32_t tokens = 0;         // words and characters of the turn
   std::vector<uint32_t> with;  // turns that must come along: they correct this one
-  std::vector<uint32_t> also;  // turns that come along where there is room: they may correct it
-  // Not 0: it comes because earlier prompts had it, and what corrects it and is not later than this
-  // turn was there as well.
+  // Turns that come along together where there is room: they may correct it.
+  std::vector<uint32_t> also;
+  // Not 0: it comes because earlier prompts had it. What was said until this turn, the newest of
+  // such a prompt, had its chance to come along then, and is a source itself where it did.
   uint32_t since = 0;
   bool source = false;  // not found itself: an answer made from recall came from it
   bool again = false;   // the prompt of an earlier asking of this very question had it

@@ -115,7 +115,7 @@ TEST(ServerLimits, AClientThatLeavesBehindUnreadBytesEndsItsTurn) {
   RawClient client(server.http->port());
   client.SendPost(kChat, ChatBody("a", R"(,"session_id":"left")"));
   // Of a turn without a token nothing would be kept.
-  EXPECT_TRUE(MetricsSay(server, no_token, false));
+  EXPECT_TRUE(MetricsStopSaying(server, no_token));
   client.Send(std::string(100'000, 'x'));
   client.Close();
   EXPECT_TRUE(EndsIncomplete(server, "left"));

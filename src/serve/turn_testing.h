@@ -25,12 +25,25 @@ inline TestServerOptions EndlessAnswers() {
   return options;
 }
 
-// Asks until the metrics have that line, or no longer have it. False: that never came.
-inline bool MetricsSay(const TestServer& server, const std::string& line, bool wanted = true) {
+inline bool HasLine(const RawResponse& metrics, const std::string& line) {
+  return metrics.body.find(line + "\n") != std::string::npos;
+}
+
+// Asks until the metrics say so. False: they never did.
+inline bool MetricsSay(const TestServer& server, const std::string& line) {
   RawClient client(server.http->port());
   for (int i = 0; i < 100'000; ++i) {
-    const bool there = client.Get("/metrics").body.find(line + "\n") != std::string::npos;
-    if (there == wanted) return true;
+    if (HasLine(client.Get("/metrics"), line)) return true;
+  }
+  return false;
+}
+
+// Asks until the metrics say so no more. False: they always did.
+inline bool MetricsStopSaying(const TestServer& server, const std::string& line) {
+  RawClient client(server.http->port());
+  for (int i = 0; i < 100'000; ++i) {
+    const RawResponse metrics = client.Get("/metrics");
+    if (metrics.status == 200 && !HasLine(metrics, line)) return true;
   }
   return false;
 }

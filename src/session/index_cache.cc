@@ -221,6 +221,11 @@ IndexCache::ToolsPtr IndexCache::Tools() {
   return ToolsPtr(tools.release(), ReturnTools{this});
 }
 
+size_t IndexCache::tools_idle() const {
+  const MutexLock lock(tools_mutex_);
+  return tools_.size();
+}
+
 void IndexCache::WarmTools() {
   const ToolsPtr tools = Tools();
   RecallIndex index;

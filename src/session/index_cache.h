@@ -163,6 +163,7 @@ class IndexCache {
 
   size_t sessions() const;
   size_t bytes() const;  // estimated
+  size_t tools_idle() const;
 
  private:
   struct Slot {
@@ -219,7 +220,7 @@ class IndexCache {
   size_t bytes_left_behind_ TENUTO_GUARDED_BY(mutex_) = 0;  // since memory was given back
   int64_t gave_back_ns_ TENUTO_GUARDED_BY(mutex_) = INT64_MIN;
 
-  Mutex tools_mutex_;
+  mutable Mutex tools_mutex_;
   std::vector<std::unique_ptr<RecallTools>> tools_ TENUTO_GUARDED_BY(tools_mutex_);
 };
 

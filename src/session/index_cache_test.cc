@@ -82,9 +82,9 @@ TEST_F(IndexCacheTest, AnIndexOutlivesTheProcess) {
 }
 
 TEST_F(IndexCacheTest, WarmToolsAreThoseOfTheNextWhoAsks) {
+  EXPECT_EQ(cache_->tools_idle(), 0U);
   cache_->WarmTools();
-  const RecallTools* warm = cache_->Tools().get();
-  EXPECT_EQ(cache_->Tools().get(), warm);
+  EXPECT_EQ(cache_->tools_idle(), 1U);
   EXPECT_EQ(cache_->sessions(), 0U);
 }
 
@@ -150,8 +150,10 @@ TEST_F(IndexCacheTest, WhatIndexesLeaveBehindIsGivenBackAndNotTooOften) {
   };
   leave(1, 5);
   EXPECT_EQ(given_back, 0) << "too little for the trouble";
+  EXPECT_EQ(cache_->tools_idle(), 1U);
   leave(2, 500);
   EXPECT_EQ(given_back, 1);
+  EXPECT_EQ(cache_->tools_idle(), 0U) << "their memory is as large as what they looked at";
   cache_->DropIdle();
   EXPECT_EQ(given_back, 1);
   leave(3, 500);

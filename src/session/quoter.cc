@@ -67,33 +67,37 @@ class Fitting {
            (gate.force && verdict.why == RecallWhy::kCorrection);
   }
 
-  void Gather(const RecallHit& hit, std::set<uint32_t>& group) {
-    for (const uint32_t with : hit.with) {
-      if (group.contains(with) || quoter_.Read(with, hit.terms) == nullptr) continue;
-      group.insert(with);
-      const auto found = std::ranges::find(ranking_.hits, with, &RecallHit::turn);
-      if (found != ranking_.hits.end()) Gather(*found, group);
+  // Turns that come along with a hit, and what must come along with them.
+  void Gather(const std::vector<uint32_t>& turns, const RecallHit& hit, std::set<uint32_t>& group) {
+    for (const uint32_t turn : turns) {
+      if (group.contains(turn) || quoter_.Read(turn, hit.terms) == nullptr) continue;
+      group.insert(turn);
+      const auto found = std::ranges::find(ranking_.hits, turn, &RecallHit::turn);
+      if (found != ranking_.hits.end()) Gather(found->with, *found, group);
     }
   }
 
   bool PlaceHit(const RecallHit& hit) {
     if (quoter_.Read(hit.turn, hit.terms) == nullptr) return false;
     std::set<uint32_t> group = {hit.turn};
-    Gather(hit, group);
-    return Place(std::move(group));
+    Gather(hit.with, hit, group);
+    const std::optional<uint32_t> step = Place(std::move(group));
+    choice_.budget_short |= step && *step > Quoter::kAsksLess;
+    return step.has_value();
   }
 
-  // What may correct a hit takes no room from another that matches.
+  // What may correct a hit takes no room from another that matches, nor from older quotes.
   void PlaceAlso() {
     for (const RecallHit& hit : ranking_.hits) {
       if (!lines_.contains(hit.turn)) continue;
-      for (const uint32_t turn : hit.also) {
-        if (!lines_.contains(turn) && quoter_.Read(turn, hit.terms) != nullptr) Place({turn});
-      }
+      std::set<uint32_t> group;
+      Gather(hit.also, hit, group);
+      if (!std::ranges::includes(lines_, group)) Place(std::move(group));
     }
   }
 
-  bool Place(std::set<uint32_t> group) {
+  // All of them or none. Returns the step to which they are shortened.
+  std::optional<uint32_t> Place(std::set<uint32_t> group) {
     std::set<uint32_t> all = lines_;
     all.insert(group.begin(), group.end());
     std::erase_if(group, [&](uint32_t line) { return lines_.contains(line); });
@@ -105,17 +109,16 @@ class Fitting {
     const uint32_t last = quoter_.LastStep();
     uint32_t step = 0;
     bool placed = all.size() <= kRecallQuotesMax && fits(step);
-    // What is too long even as short as it can be is not tried in every length.
+    // What is too long in the last length is not tried in every other.
     if (!placed && all.size() <= kRecallQuotesMax && fits(last))
       while (!placed && step < last)
         placed = fits(++step);
     if (!placed) {
       quoter_.Compose(lines_, choice_);
-      return false;
+      return std::nullopt;
     }
     lines_ = std::move(all);
-    choice_.budget_short |= step > Quoter::kAsksLess;
-    return true;
+    return step;
   }
 
   Quoter& quoter_;

@@ -104,6 +104,34 @@ TEST_F(QuoterTest, WhatMayCorrectAHitComesWhereThereIsRoom) {
   EXPECT_FALSE(some.budget_short);  // older spans need not go for it
 }
 
+TEST_F(QuoterTest, WhatMayCorrectAHitIsShortenedBeforeOlderSpansGo) {
+  std::string long_fact(kOtherFact);
+  for (int i = 0; i < 80; ++i)
+    long_fact += " Word " + std::to_string(i) + ".";
+  Import({{{"user", long_fact, ""}, 0, ""}, {{"assistant", "I see.", ""}, 0, ""}});
+  ranking.hits = {Hit(1, -20.0, 9.0)};
+  ranking.hits[0].also = {4};
+  const RecallChoice whole = Choose({});
+  EXPECT_EQ(whole.span.lines, (Lines{1, 4}));
+  question.tokens_max = static_cast<int32_t>(whole.span.tokens.size()) - 150;
+  const RecallChoice part = Choose({});
+  EXPECT_EQ(part.span.lines, (Lines{1, 4}));
+  EXPECT_FALSE(part.budget_short);
+}
+
+TEST_F(QuoterTest, WhatMayCorrectAHitComesWithWhatCorrectsIt) {
+  ranking.hits = {Hit(1, -20.0, 9.0), Hit(2, 3.0, 8.0)};
+  ranking.hits[0].also = {2};
+  ranking.hits[1].with = {3};
+  EXPECT_EQ(Choose({}).span.lines, (Lines{1, 2, 3}));
+  ranking.hits[0].also = {};
+  const RecallChoice alone = Choose({});
+  EXPECT_EQ(alone.span.lines, Lines{1});
+  ranking.hits[0].also = {2};
+  question.tokens_max = static_cast<int32_t>(alone.span.tokens.size()) + 30;
+  EXPECT_EQ(Choose({}).span.lines, Lines{1});  // together or not at all
+}
+
 // What a tool said is quoted where it alone has a word of the question, and shortened last where
 // nobody else has any.
 TEST_F(QuoterTest, WhatOnlyAToolSaidIsQuoted) {

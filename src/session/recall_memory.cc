@@ -242,9 +242,14 @@ Status RecallMemory::ChooseArchived(const RecallQuestion& question, RecallChoice
   TENUTO_ASSIGN(Ranked ranked, Rank(question, {kHitsRead, true}));
   choice.outcome.indexed_now = ranked.indexed_now;
   Ranking& ranking = ranked.ranking;
-  for (RecallHit& hit : ranking.hits)
+  for (RecallHit& hit : ranking.hits) {
     if (const uint32_t newest = NewestInstead(question, hit.turn); newest > 0)
       hit.with.push_back(newest);
+    const size_t closest = hit.also.size();
+    for (size_t i = 0; i < closest; ++i)
+      if (const uint32_t newest = NewestInstead(question, hit.also[i]); newest > 0)
+        hit.also.push_back(newest);
+  }
   Quoter quoter(log_, tokenize_, question, ranking, std::move(ranked.ids));
   const GateSettings gate = GateFor(question);
   GateResult result = quoter.Decide(ranking, gate);

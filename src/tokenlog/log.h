@@ -198,8 +198,8 @@ class TokenLog {
   // Every payload file that a row names, sorted: what a sweep must keep.
   virtual Result<std::vector<PayloadFileId>> ReferencedFiles() = 0;
 
-  // Housekeeping that no answer waits for (a checkpoint, when one is due). Called by whoever
-  // writes, after its answers are out. An error does not undo anything.
+  // Housekeeping that no answer waits for (a checkpoint that is due, pages that reads kept). Called
+  // by whoever writes, after its answers are out. An error does not undo anything.
   virtual Status Settle() { return Ok(); }
 };
 
