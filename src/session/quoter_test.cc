@@ -37,6 +37,13 @@ class QuoterTest : public RecallTest {
     });
     question.row = disk->log.FindSession(ParseSessionKey("a").value()).value();
   }
+  // A fact and many words after it.
+  void ImportLong(std::string_view begin) {
+    std::string text(begin);
+    for (int i = 0; i < 80; ++i)
+      text += " Word " + std::to_string(i) + ".";
+    Import({{{"user", text, ""}, 0, ""}, {{"assistant", "I see.", ""}, 0, ""}});
+  }
   std::string Text(const RecallChoice& choice) {
     std::string text;
     for (const TokenId token : choice.span.tokens)
@@ -71,10 +78,7 @@ TEST_F(QuoterTest, PastTheLimitNothingIsQuoted) {
 
 // Each length that is tried is put together and tokenized, for each hit of each message.
 TEST_F(QuoterTest, WhatCannotFitIsNotTriedInEveryLength) {
-  std::string long_fact(kFact);
-  for (int i = 0; i < 80; ++i)
-    long_fact += " Word " + std::to_string(i) + ".";
-  Import({{{"user", long_fact, ""}, 0, ""}, {{"assistant", "I see.", ""}, 0, ""}});
+  ImportLong(kFact);
   ranking.hits = {Hit(4, -20.0, 9.0)};
   int tried = 0;
   const auto plain = tokenize;
@@ -105,10 +109,7 @@ TEST_F(QuoterTest, WhatMayCorrectAHitComesWhereThereIsRoom) {
 }
 
 TEST_F(QuoterTest, WhatMayCorrectAHitIsShortenedBeforeOlderSpansGo) {
-  std::string long_fact(kOtherFact);
-  for (int i = 0; i < 80; ++i)
-    long_fact += " Word " + std::to_string(i) + ".";
-  Import({{{"user", long_fact, ""}, 0, ""}, {{"assistant", "I see.", ""}, 0, ""}});
+  ImportLong(kOtherFact);
   ranking.hits = {Hit(1, -20.0, 9.0)};
   ranking.hits[0].also = {4};
   const RecallChoice whole = Choose({});
