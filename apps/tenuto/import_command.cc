@@ -5,6 +5,7 @@
 #include <chrono>
 #include <utility>
 
+#include "crypto/hash.h"
 #include "serve/http/client.h"
 #include "serve/requests/import.h"
 #include "server_answers.h"
@@ -51,7 +52,7 @@ class Importer {
     }
     if (source_.lines.bad()) return Error(Code::kIo, "can't read " + source_.name);
     if (items_ > 0) TENUTO_TRY(Send());
-    if (total_.items == 0)
+    if (part_ == 0)
       return Error(Code::kInvalid, source_.name +
                                        " has no items: one JSON object a line, "
                                        "{\"role\": \"user\", \"content\": \"...\"}");
@@ -64,6 +65,8 @@ class Importer {
     ClientRequest request;
     request.method = "POST";
     request.target = "/v1/sessions/" + key_.Full() + "/import";
+    request.headers.emplace_back("Idempotency-Key",
+                                 "import:" + std::to_string(++part_) + ":" + Sha256Of(body_).Hex());
     request.body = std::move(body_);
     body_.clear();
     const auto response = client.Request(request);
@@ -75,11 +78,16 @@ class Importer {
     if (response->status != 200)
       return Error(Code::kInvalid, source_.name + ", from line " + std::to_string(first_line_) +
                                        " on: " + ErrorSentence(*response) + "; " +
-                                       std::to_string(total_.items) + " items were taken before");
+                                       std::to_string(total_.items + total_.items_known) +
+                                       " items were taken before");
     TENUTO_ASSIGN(const RemoteSession added, ReadRemoteSession(response->body));
-    total_.items += items_;
-    total_.turns += added.turns;
-    total_.tokens += added.tokens;
+    if (added.replayed) {
+      total_.items_known += items_;
+    } else {
+      total_.items += items_;
+      total_.turns += added.turns;
+      total_.tokens += added.tokens;
+    }
     items_ = 0;
     if (std::chrono::steady_clock::now() - told_ > kSilence) {
       told_ = std::chrono::steady_clock::now();
@@ -95,6 +103,7 @@ class Importer {
   std::string body_;
   uint64_t items_ = 0;
   uint64_t first_line_ = 1;
+  uint64_t part_ = 0;  // requests sent
   ImportTotal total_;
   std::chrono::steady_clock::time_point told_ = std::chrono::steady_clock::now();
 };

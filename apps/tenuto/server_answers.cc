@@ -82,6 +82,8 @@ RemoteSession ReadSession(const json::object& object) {
   session.name = TextAt(object, "id");
   session.turns = static_cast<uint64_t>(CountAt(object, "turns"));
   session.tokens = static_cast<uint64_t>(CountAt(object, "tokens"));
+  const json::value* replayed = object.if_contains("replayed");
+  session.replayed = replayed != nullptr && replayed->is_bool() && replayed->get_bool();
   return session;
 }
 

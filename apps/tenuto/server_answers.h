@@ -56,6 +56,7 @@ struct RemoteSession {
   std::string name;
   uint64_t turns = 0;
   uint64_t tokens = 0;
+  bool replayed = false;  // of an import: it was there already, nothing was added
 };
 // kCorrupt: no session, no list of them.
 Result<RemoteSession> ReadRemoteSession(std::string_view body);

@@ -175,10 +175,14 @@ Status Import(const SessionsOptions& options, std::ostream& out, std::ostream& e
     JsonWriter json;
     json.BeginObject().Field("id", key.Short()).Field("object", "session.import");
     json.Field("items", total.items).Field("turns", total.turns).Field("tokens", total.tokens);
+    json.Field("items_known", total.items_known);
     out << json.EndObject().Take() << "\n";
   } else {
     out << "imported " << CountText(total.items, "item") << " as " << CountText(total.turns, "turn")
         << " (" << CountText(total.tokens, "token") << ") into " << key.Short() << "\n";
+    if (total.items_known > 0)
+      out << CountText(total.items_known, "item")
+          << " more of this file were there from an earlier import and were left as they are\n";
   }
   return Ok();
 }

@@ -3,147 +3,41 @@
 #include <algorithm>
 #include <array>
 #include <boost/json.hpp>
-#include <set>
 #include <utility>
 
 #include "session/items.h"
 #include "session/recall_record.h"
-#include "session/tool_text.h"
 
 namespace tenuto {
 namespace {
 
 namespace json = boost::json;
 
-Error AtItem(size_t index, Error error) {
-  return std::move(error)
-      .With("item " + std::to_string(index + 1))
-      .At("items[" + std::to_string(index) + "]");
-}
-
-// Items [begin, end) of one turn; the last is the answer when `answered`.
-struct ItemRun {
-  size_t begin = 0;
-  size_t end = 0;
-  bool answered = false;
-};
-
-// Cuts items into turns. A tool call and its results stand between a message and its answer, so
-// they are always of the turn they belong to.
-class Splitter {
- public:
-  explicit Splitter(const std::vector<ImportItem>& items) : items_(items) {}
-
-  Result<std::vector<ItemRun>> Run(size_t begin) && {
-    start_ = begin;
-    for (size_t i = begin; i < items_.size(); ++i)
-      TENUTO_TRY(Take(i));
-    if (start_ < items_.size()) runs_.push_back({start_, items_.size(), false});
-    return std::move(runs_);
-  }
-
- private:
-  Status Take(size_t i) {
-    const ChatMessage& message = items_[i].message;
-    if (message.role == "assistant") return TakeAssistant(i);
-    if (message.role == "tool") {
-      if (calls_.erase(message.tool_call_id) > 0) return Ok();
-      return AtItem(i, {Code::kInvalid, "no call of the turn waits for the result of '" +
-                                            message.tool_call_id + "'"});
-    }
-    if (message.role != "user")
-      return AtItem(i, {Code::kInvalid, message.role == "system"
-                                            ? "a system item stands before all others or not at all"
-                                            : "the role must be system, user, assistant or tool"});
-    // Whoever called tools never answered.
-    if (called_) End(i, false);
-    return Ok();
-  }
-
-  Status TakeAssistant(size_t i) {
-    if (i == start_)
-      return AtItem(i, {Code::kInvalid, "an assistant's item needs a user's before it"});
-    const auto calls = ToolCallsFromJson(items_[i].message.tool_calls);
-    if (calls.empty()) {
-      End(i + 1, true);
-      return Ok();
-    }
-    called_ = true;
-    for (const ToolCall& call : calls)
-      calls_.insert(call.id);
-    return Ok();
-  }
-
-  void End(size_t end, bool answered) {
-    runs_.push_back({start_, end, answered});
-    start_ = end;
-    called_ = false;
-    calls_.clear();
-  }
-
-  const std::vector<ImportItem>& items_;
-  std::vector<ItemRun> runs_;
-  size_t start_ = 0;
-  bool called_ = false;          // in the turn so far
-  std::set<std::string> calls_;  // of the turn, without a result so far
-};
-
 class Planner {
  public:
   Planner(const SessionContext& context, const SessionKey& key, const LoadedSession& loaded,
-          std::vector<ImportItem> items)
+          ImportDraft draft)
       : context_(context),
         settings_(EffectiveSettings(context.settings, loaded.marks.overrides)),
         limits_(settings_.Limits(std::nullopt)),
-        items_(std::move(items)),
-        close_(CloseTokens(context.engine)),
+        draft_(std::move(draft)),
+        system_json_(draft_.new_session ? ItemsToJson(draft_.system) : loaded.row->system_json),
         window_(loaded.window),
         now_unix_ms_(context.clock.UnixMs()) {
     plan_.outcome.session = key;
     window_.SetPins(loaded.marks.pins);
-    if (loaded.row) {
-      head_ = loaded.row->head;
-      system_json_ = loaded.row->system_json;
-    }
+    if (loaded.row) head_ = loaded.row->head;
   }
 
   Result<ImportPlan> Run() && {
-    size_t begin = 0;
-    while (begin < items_.size() && items_[begin].message.role == "system")
-      ++begin;
-    TENUTO_TRY(TakeSystem(begin));
-    TENUTO_ASSIGN(const auto runs, Splitter(items_).Run(begin));
-    if (runs.empty())
-      return AtItem(0, {Code::kInvalid, "there is no turn to import: a system item alone is none"});
-    for (const ItemRun& run : runs)
-      TENUTO_TRY(AddTurn(run));
+    for (DraftTurn& turn : draft_.turns)
+      TENUTO_TRY(AddTurn(turn));
     return std::move(plan_);
   }
 
  private:
-  Status TakeSystem(size_t count) {
-    for (size_t i = 0; i < count; ++i)
-      system_.push_back(items_[i].message);
-    const std::string given = ItemsToJson(system_);
-    if (head_.empty()) {
-      system_json_ = given;
-    } else if (count > 0 && given != system_json_) {
-      return AtItem(0, {Code::kInvalid,
-                        "the system item differs from the one this session began with; leave it "
-                        "out, or use another session"});
-    }
-    return Ok();
-  }
-
-  Status AddTurn(const ItemRun& run) {
+  Status AddTurn(DraftTurn& draft) {
     const bool first = head_.empty();
-    const size_t asked_end = run.answered ? run.end - 1 : run.end;
-    std::vector<ChatMessage> messages = first ? system_ : std::vector<ChatMessage>();
-    for (size_t i = run.begin; i < asked_end; ++i)
-      messages.push_back(items_[i].message);
-    auto tokens = ChatTurnTokens(context_.engine, WithToolsAsText(messages), first, close_);
-    if (!tokens.ok()) return AtItem(run.begin, std::move(tokens).error());
-
     TurnCommit commit;
     commit.key = plan_.outcome.session;
     commit.expected_head = head_;
@@ -153,22 +47,19 @@ class Planner {
     TurnRow& turn = commit.turn;
     turn.id = NewId();
     turn.parent = head_;
-    if (run.answered) {
-      const std::string& answer = items_[run.end - 1].message.content;
-      TENUTO_ASSIGN(turn.answer, context_.engine.Tokenize(answer, false, false));
-    }
     if (first) {
-      commit.head_tokens = HeadOf(*tokens, turn.answer);
-      TENUTO_TRY(CheckHeadFits(*tokens, commit.head_tokens));
+      commit.head_tokens = HeadOf(draft.asked, draft.answer);
+      TENUTO_TRY(CheckHeadFits(draft.asked, commit.head_tokens));
     }
-    turn.prompt = std::move(tokens->suffix);
-    turn.close_tokens = tokens->close_tokens;
-    turn.items_json = ImportedItemsJson(run, first);
+    turn.prompt = std::move(draft.asked.suffix);
+    turn.answer = std::move(draft.answer);
+    turn.close_tokens = draft.asked.close_tokens;
+    turn.items_json = ImportedItemsJson(draft, first);
     turn.params_json = R"({"imported":true})";
-    turn.finish_reason = run.answered ? "stop" : "imported";
-    turn.incomplete = !run.answered;
-    turn.created_unix_ms = TimeOf(run.begin);
-    turn.completed_unix_ms = std::max(turn.created_unix_ms, TimeOf(run.end - 1));
+    turn.finish_reason = draft.answered ? "stop" : "imported";
+    turn.incomplete = !draft.answered;
+    turn.created_unix_ms = TimeOf(draft.begin);
+    turn.completed_unix_ms = std::max(turn.created_unix_ms, TimeOf(draft.end - 1));
     commit.stored_unix_ms = now_unix_ms_;
     Place(commit, first);
     head_ = turn.id;
@@ -223,7 +114,7 @@ class Planner {
   }
 
   int64_t TimeOf(size_t item) {
-    if (items_[item].unix_ms != 0) last_unix_ms_ = items_[item].unix_ms;
+    if (draft_.items[item].unix_ms != 0) last_unix_ms_ = draft_.items[item].unix_ms;
     return last_unix_ms_ != 0 ? last_unix_ms_ : now_unix_ms_;
   }
 
@@ -236,30 +127,28 @@ class Planner {
 
   // Of who spoke; an item without a time is of the one before it.
   int32_t ZoneOf(size_t item) {
-    const ImportItem& given = items_[item];
+    const ImportItem& given = draft_.items[item];
     if (given.unix_ms != 0)
       last_zone_s_ = given.zone_s.value_or(settings_.ZoneAt("", given.unix_ms));
     return last_zone_s_;
   }
 
-  std::string ImportedItemsJson(const ItemRun& run, bool first) {
+  std::string ImportedItemsJson(const DraftTurn& turn, bool first) {
     std::vector<StoredItem> stored;
     if (first)
-      for (const ChatMessage& message : system_)
+      for (const ChatMessage& message : draft_.system)
         stored.push_back({message, ""});
-    for (size_t i = run.begin; i < run.end; ++i)
-      stored.push_back({items_[i].message, items_[i].client_id, ZoneOf(i)});
-    if (!run.answered) stored.push_back({{"assistant", "", ""}, ""});
+    for (size_t i = turn.begin; i < turn.end; ++i)
+      stored.push_back({draft_.items[i].message, draft_.items[i].client_id, ZoneOf(i)});
+    if (!turn.answered) stored.push_back({{"assistant", "", ""}, ""});
     return StoredItemsJson(stored);
   }
 
   const SessionContext& context_;
   const SessionSettings settings_;
   const WindowLimits limits_;
-  const std::vector<ImportItem> items_;
-  std::vector<ChatMessage> system_;
-  std::string system_json_ = "[]";
-  const std::vector<TokenId> close_;
+  ImportDraft draft_;
+  const std::string system_json_;
   SessionWindow window_;
   TurnId head_;
   const int64_t now_unix_ms_;
@@ -271,9 +160,8 @@ class Planner {
 }  // namespace
 
 Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
-                              const LoadedSession& loaded, std::vector<ImportItem> items) {
-  if (items.empty()) return Error(Code::kInvalid, "there is no item to import").At("items");
-  return Planner(context, key, loaded, std::move(items)).Run();
+                              const LoadedSession& loaded, ImportDraft draft) {
+  return Planner(context, key, loaded, std::move(draft)).Run();
 }
 
 void KeepKey(ImportPlan& plan, const ImportKey& once) {

@@ -10,16 +10,10 @@
 
 #include "base/result.h"
 #include "session/context.h"
+#include "session/import_draft.h"
 #include "session/prepare.h"
 
 namespace tenuto {
-
-struct ImportItem {
-  ChatMessage message;                 // roles system (only in front), user, assistant, tool
-  int64_t unix_ms = 0;                 // 0: not given
-  std::string client_id;               // the client's own name for it; "" when it has none
-  std::optional<int32_t> zone_s = {};  // of who spoke; none: as the session says
-};
 
 struct ImportOutcome {
   SessionKey session;
@@ -39,13 +33,11 @@ struct ImportPlan {
   ImportOutcome outcome;
 };
 
-// A turn is the items up to and with an assistant's that calls no tool; what follows the last
-// answer becomes a turn without one, marked incomplete, as do tool calls that nobody answered.
-// `loaded` is the session as the log has it. kInvalid, `At` the item as "items[3]": a role that
-// can't stand there, an answer to nothing, a result that nobody called for, a system prompt that is
-// another than the session's or leaves no room in the window.
+// Puts a tokenized draft on the end of the session as the log has it, `loaded`. What no answer
+// ended is marked incomplete. kInvalid, `At` the first item: the system prompt leaves no room in
+// the window.
 Result<ImportPlan> PlanImport(const SessionContext& context, const SessionKey& key,
-                              const LoadedSession& loaded, std::vector<ImportItem> items);
+                              const LoadedSession& loaded, ImportDraft draft);
 
 // The key and the outcome go with the first turn, so they are there when the turns are.
 void KeepKey(ImportPlan& plan, const ImportKey& once);

@@ -62,6 +62,26 @@ TEST_F(ImportTest, ItemsBecomeWholeTurns) {
 
 // Half past two in the night of the 10th in Japan is still the 9th in Greenwich: "yesterday" is the
 // speaker's.
+// More than two slices of tokenizing, with a last one that is not full.
+TEST_F(ImportTest, ManyTurnsKeepTheirOrderAndTheirOwnTokens) {
+  const auto outcome = Import("a", Pairs(300));
+  ASSERT_TRUE(outcome.ok()) << outcome.error().message();
+  EXPECT_EQ(outcome->turns, 300u);
+  const auto turns = Turns("a");
+  ASSERT_EQ(turns.size(), 300u);
+  const auto text_of = [](const std::vector<TokenId>& tokens) {
+    std::string text;
+    for (const TokenId token : tokens)
+      if (token < 256) text += static_cast<char>(token);
+    return text;
+  };
+  for (size_t i = 0; i < turns.size(); ++i) {
+    const std::string n = std::to_string(i);
+    EXPECT_NE(text_of(turns[i].prompt).find("topic question " + n + "\n"), std::string::npos) << i;
+    EXPECT_EQ(text_of(turns[i].answer), "topic answer " + n);
+  }
+}
+
 TEST_F(ImportTest, YesterdayIsTheSpeakers) {
   const int64_t unix_ms = 1'715'275'800'000;  // 2024-05-09T17:30:00Z
   const auto night = [&](std::optional<int32_t> zone_s) {

@@ -117,6 +117,8 @@ class SessionManager {
   void ForgetIdleSessions();
   void WhenQuiet(const SessionPtr& session, std::function<void()> task);
   void OverlayLive(SessionInfo& info) const;
+  Result<ImportPlan> FinishImport(const SessionKey& key, const LoadedSession& loaded,
+                                  Result<ImportDraft> draft, const ImportKey& once);
   void CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
                     std::function<void(Result<ImportOutcome>)> done);
   // Read, changed and written one after the other: two changes at once lose nothing.

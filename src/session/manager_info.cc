@@ -178,64 +178,6 @@ Error SessionManager::InUse(const SessionKey& key) {
           "session " + key.Short() + " has a turn in progress; try again after it"};
 }
 
-void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items,
-                            std::function<void(Result<ImportOutcome>)> done, ImportKey once) {
-  const SessionPtr session = FindOrAddSession(key);
-  if (session->busy || session->deleting) {
-    context_.core.Post([done = std::move(done), key] { done(InUse(key)); });
-    return;
-  }
-  session->busy = true;
-  context_.pool.Post([this, session, items = std::move(items), done = std::move(done),
-                      once = std::move(once)]() mutable {
-    const auto plan = [&]() -> Result<ImportPlan> {
-      TENUTO_ASSIGN(const LoadedSession loaded, LoadSession(context_, session->key));
-      ImportPlan planned_import;
-      if (loaded.row) {
-        TENUTO_ASSIGN(const auto before, FindImport(context_.log, *loaded.row, once));
-        if (before) {
-          planned_import.outcome = *before;
-          return planned_import;
-        }
-      }
-      TENUTO_ASSIGN(planned_import, PlanImport(context_, session->key, loaded, std::move(items)));
-      KeepKey(planned_import, once);
-      TENUTO_TRY(CheckImportQuota(loaded, planned_import));
-      return planned_import;
-    };
-    auto planned = std::make_shared<Result<ImportPlan>>(plan());
-    context_.core.Post([this, session, planned, done = std::move(done)] {
-      CommitImport(session, std::move(*planned), done);
-    });
-  });
-}
-
-void SessionManager::CommitImport(const SessionPtr& session, Result<ImportPlan> plan,
-                                  std::function<void(Result<ImportOutcome>)> done) {
-  if (!plan.ok() || plan->outcome.replayed) {
-    done(plan.ok() ? Result<ImportOutcome>(plan->outcome)
-                   : Result<ImportOutcome>(std::move(plan).error()));
-    ReleaseLease(session);
-    return;
-  }
-  context_.writer.CommitAll(
-      std::move(plan->commits), [this, session, outcome = plan->outcome,
-                                 done = std::move(done)](const Result<int64_t>& committed) {
-        WhenQuiet(session, [this, session, outcome, done, committed] {
-          // The log is the truth: the next turn reads it, and finds what stored KV still fits.
-          session->loaded = false;
-          residency_.Evict(session->resident);
-          residency_.Evict(session->spare);
-          if (committed.ok()) {
-            done(outcome);
-          } else {
-            done(Error(committed.error()).With("the items could not be stored"));
-          }
-          ReleaseLease(session);
-        });
-      });
-}
-
 void SessionManager::Delete(const SessionKey& key, std::function<void(Status)> done) {
   DeleteIf(key, std::nullopt, std::move(done));
 }

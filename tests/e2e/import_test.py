@@ -203,6 +203,22 @@ def test_ten_thousand_items(new_server, tmp_path):
     assert answer["tenuto"]["window"]["archived_turns"] > 4000, answer
 
 
+def test_a_second_run_adds_what_the_first_did_not_come_to(new_server, tmp_path):
+    """The file's first request was taken, then the line to the server was lost."""
+    server = new_server(model=None)
+    whole = list(lines(6000))  # 12,000 items: two requests
+    first = write(tmp_path / "first.jsonl", whole[:10_000])
+    both = write(tmp_path / "both.jsonl", whole)
+    assert run("sessions", "import", "s", first, "--store", server.store).returncode == 0
+    ended = run("sessions", "import", "s", both, "--store", server.store)
+    assert ended.returncode == 0 and "2,000 items as 1,000 turns" in ended.stdout, ended
+    assert "10,000 items more of this file were there" in ended.stdout, ended
+    assert server.session("s")["turns"] == 6000
+    ended = run("sessions", "import", "s", both, "--store", server.store, "--json")
+    assert json.loads(ended.stdout)["items_known"] == 12_000, ended
+    assert server.session("s")["turns"] == 6000
+
+
 def test_bad_lines_are_named_and_nothing_is_stored(new_server, tmp_path):
     server = new_server(model=None)
     good = list(lines(2))
