@@ -145,6 +145,41 @@ constexpr std::array<RelativePhrase, 64> kRelative = {{
     {"", 0},
 }};
 
+// By day of the month. English makes those above twenty of two words: TensWord.
+constexpr std::array<std::string_view, 31> kOrdinals = {
+    "first ersten erster erste",
+    "second zweiten zweiter zweite",
+    "third dritten dritter dritte",
+    "fourth vierten vierter vierte",
+    "fifth f\u00fcnften f\u00fcnfter f\u00fcnfte",
+    "sixth sechsten sechster sechste",
+    "seventh siebten siebter siebte siebenten",
+    "eighth achten achter achte",
+    "ninth neunten neunter neunte",
+    "tenth zehnten zehnter zehnte",
+    "eleventh elften elfter elfte",
+    "twelfth zw\u00f6lften zw\u00f6lfter zw\u00f6lfte",
+    "thirteenth dreizehnten dreizehnter dreizehnte",
+    "fourteenth vierzehnten vierzehnter vierzehnte",
+    "fifteenth f\u00fcnfzehnten f\u00fcnfzehnter f\u00fcnfzehnte",
+    "sixteenth sechzehnten sechzehnter sechzehnte",
+    "seventeenth siebzehnten siebzehnter siebzehnte",
+    "eighteenth achtzehnten achtzehnter achtzehnte",
+    "nineteenth neunzehnten neunzehnter neunzehnte",
+    "twentieth zwanzigsten zwanzigster zwanzigste",
+    "einundzwanzigsten einundzwanzigster einundzwanzigste",
+    "zweiundzwanzigsten zweiundzwanzigster zweiundzwanzigste",
+    "dreiundzwanzigsten dreiundzwanzigster dreiundzwanzigste",
+    "vierundzwanzigsten vierundzwanzigster vierundzwanzigste",
+    "f\u00fcnfundzwanzigsten f\u00fcnfundzwanzigster f\u00fcnfundzwanzigste",
+    "sechsundzwanzigsten sechsundzwanzigster sechsundzwanzigste",
+    "siebenundzwanzigsten siebenundzwanzigster siebenundzwanzigste",
+    "achtundzwanzigsten achtundzwanzigster achtundzwanzigste",
+    "neunundzwanzigsten neunundzwanzigster neunundzwanzigste",
+    "thirtieth drei\u00dfigsten drei\u00dfigster drei\u00dfigste dreissigsten",
+    "einunddrei\u00dfigsten einunddrei\u00dfigster einunddrei\u00dfigste einunddreissigsten",
+};
+
 using Table = std::unordered_map<std::string, int32_t>;
 
 template <size_t kCount>
@@ -317,6 +352,15 @@ std::optional<int32_t> SmallNumber(std::string_view word) {
     return number;
   }
   return Look(kTable, word);
+}
+
+std::optional<int32_t> OrdinalDay(std::string_view word) {
+  static const Table kTable = TableOf(kOrdinals, 1);
+  return Look(kTable, word);
+}
+
+int32_t TensWord(std::string_view word) {
+  return word == "twenty" ? 20 : word == "thirty" ? 30 : 0;
 }
 
 std::optional<DenseRelative> DenseRelativeAt(std::string_view folded) {

@@ -11,6 +11,9 @@ namespace tenuto {
 std::optional<int32_t> MonthOf(std::string_view word);      // 1 to 12
 std::optional<int32_t> WeekdayWord(std::string_view word);  // 0 is Monday
 std::optional<int32_t> SmallNumber(std::string_view word);  // "3", "three", "drei"
+// A day of the month as a word: "ninth", "neunten". Above twenty English has two: "twenty-first".
+std::optional<int32_t> OrdinalDay(std::string_view word);
+int32_t TensWord(std::string_view word);  // twenty, thirty; 0 for anything else
 
 // A day counted from today at the front of a text of a script without spaces ("three days ago",
 // "last Tuesday" in Chinese, Japanese and Thai), with the bytes it takes.

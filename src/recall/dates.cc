@@ -178,6 +178,19 @@ class Finder {
     return NumberOf(text.substr(0, digits));
   }
 
+  // A day of the month from piece `at` on, which goes behind it: digits, or "ninth",
+  // "twenty-first". -1: none; `at` stays.
+  int32_t DayAt(size_t& at) const {
+    const int32_t number = DayNumber(Peek(at));
+    size_t last = at;
+    const int32_t tens = number > 0 ? 0 : TensWord(Text(at));
+    if (tens > 0) last += Text(at + 1) == "-" ? 2 : 1;
+    const int32_t word = number > 0 ? number : OrdinalDay(Text(last)).value_or(-1);
+    if (word < 0 || (tens > 0 && word > 9)) return -1;
+    at = last + 1;
+    return tens + word;
+  }
+
   // The year behind a date, perhaps after a comma or a word; adds the pieces it takes.
   int32_t YearBehind(size_t& at) const {
     size_t look = at;
@@ -197,25 +210,31 @@ class Finder {
   }
 
   bool Written() {
-    const int32_t day = DayNumber(Peek(0));
+    size_t at = 0;
+    const int32_t day = DayAt(at);
     if (day > 0) {
-      size_t at = 1;
+      const bool in_words = DayNumber(Peek(0)) <= 0;
       if (Text(at) == "." || Text(at) == "\u00ba") ++at;
-      if (IsOfWord(Text(at))) ++at;
+      const bool of = IsOfWord(Text(at));
+      if (of) ++at;
       const auto month = MonthAt(at);
       if (!month) return false;
+      // "Second, may I ask": with a word for the day such months need an "of".
+      if (in_words && !of && (Text(at) == "may" || Text(at) == "march")) return false;
       ++at;
       const int32_t year = YearBehind(at);
       return Take({year, *month, day}, at);
     }
     const auto month = MonthAt(0);
     if (!month) return false;
-    size_t at = 1;
+    at = 1;
     if (Text(at) == ".") ++at;
-    if (Text(at) == "the") ++at;
-    const int32_t behind = DayNumber(Peek(at));
+    const bool the = Text(at) == "the";
+    if (the) ++at;
+    // "April first" is a day, "may first" need not be.
+    if (!the && DayNumber(Peek(at)) <= 0 && (Text(0) == "may" || Text(0) == "march")) return false;
+    const int32_t behind = DayAt(at);
     if (behind <= 0) return false;
-    ++at;
     const int32_t year = YearBehind(at);
     return Take({year, *month, behind}, at);
   }

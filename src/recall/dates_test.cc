@@ -24,12 +24,29 @@ std::vector<std::string> Days(std::string_view text) {
 using Texts = std::vector<std::string>;
 
 TEST(DatesTest, OneDayInManySpellings) {
-  for (const char* text :
-       {"on 2024-05-03 we", "3 May 2024", "May 3rd, 2024", "May 3, 2024", "3rd of May 2024",
-        "3. Mai 2024", "3.5.2024", "03.05.24", "2024/05/03", "2024.5.3", "3 mai 2024",
-        "le 3 mai 2024", "3 de mayo de 2024", "3 maggio 2024", "3 mei 2024",
-        "2024\u5e745\u67083\u65e5\u53bb", "\u4ee4\u548c6\u5e745\u67083\u65e5",
-        "3 \u0e1e\u0e24\u0e29\u0e20\u0e32\u0e04\u0e21 2567", "3 \u043c\u0430\u044f 2024"}) {
+  for (const char* text : {"on 2024-05-03 we",
+                           "3 May 2024",
+                           "May 3rd, 2024",
+                           "May 3, 2024",
+                           "3rd of May 2024",
+                           "3. Mai 2024",
+                           "3.5.2024",
+                           "03.05.24",
+                           "2024/05/03",
+                           "2024.5.3",
+                           "3 mai 2024",
+                           "le 3 mai 2024",
+                           "3 de mayo de 2024",
+                           "3 maggio 2024",
+                           "3 mei 2024",
+                           "the third of May 2024",
+                           "May the third, 2024",
+                           "am dritten Mai 2024",
+                           "third of May, 2024",
+                           "2024\u5e745\u67083\u65e5\u53bb",
+                           "\u4ee4\u548c6\u5e745\u67083\u65e5",
+                           "3 \u0e1e\u0e24\u0e29\u0e20\u0e32\u0e04\u0e21 2567",
+                           "3 \u043c\u0430\u044f 2024"}) {
     EXPECT_EQ(Days(text), Texts{"2024-05-03"}) << text;
   }
 }
@@ -44,6 +61,17 @@ TEST(DatesTest, WithoutAYear) {
   EXPECT_EQ(LatestYear({0, 5, 3}, {2024, 5, 10}), (Day{2024, 5, 3}));
   EXPECT_EQ(LatestYear({0, 12, 24}, {2024, 5, 10}), (Day{2023, 12, 24}));
   EXPECT_EQ(LatestYear({0, 2, 29}, {2023, 5, 10}), (Day{2020, 2, 29}));
+}
+
+TEST(DatesTest, DaysInWords) {
+  const std::vector<std::pair<const char*, const char*>> cases = {
+      {"the twenty-first of March", "03-21"}, {"twenty first of June", "06-21"},
+      {"October thirty-first", "10-31"},      {"am einunddrei\u00dfigsten Dezember", "12-31"},
+      {"am ersten M\u00e4rz", "03-01"},       {"the twentieth of August", "08-20"},
+      {"on April first they left", "04-01"},  {"thirtieth of November", "11-30"},
+  };
+  for (const auto& [text, day] : cases)
+    EXPECT_EQ(Days(text), Texts{day}) << text;
 }
 
 TEST(DatesTest, RelativeWords) {
@@ -80,7 +108,8 @@ TEST(DatesTest, RelativeWords) {
 TEST(DatesTest, WhatIsNoDay) {
   for (const char* text :
        {"may I go", "31.2.2024", "2024-13-01", "version 1.2.3", "room 12/14", "march on", "5 days",
-        "on the third", "99 May", "1234567890-01-01", "a", ""}) {
+        "on the third", "the second may come", "you may first ask", "march second in line",
+        "twenty of May", "the ninth", "99 May", "1234567890-01-01", "a", ""}) {
     EXPECT_EQ(Days(text), Texts{}) << text;
   }
 }

@@ -20,7 +20,7 @@
 
 namespace tenuto {
 
-inline constexpr uint32_t kAnalyserVersion = 4;
+inline constexpr uint32_t kAnalyserVersion = 5;
 inline constexpr size_t kQueryBytesMax = 100 * kKiB;
 inline constexpr size_t kTurnTextBytesMax = 1 * kMiB;
 

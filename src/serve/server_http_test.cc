@@ -268,6 +268,7 @@ TEST(HttpServer, AThousandIdleConnections) {
     ASSERT_EQ(client.Read().status, 200);
   const RawResponse metrics = RawClient(server.http->port()).Get("/metrics");
   EXPECT_NE(metrics.body.find("tenuto_http_connections 100"), std::string::npos);
+  EXPECT_NE(metrics.body.find("\ntenuto_heap_used_bytes "), std::string::npos);
 }
 
 TEST(HttpServer, ForeignNamesAreRefusedWithoutAKey) {

@@ -14,6 +14,15 @@ void GiveFreedMemoryBack() {
 #endif
 }
 
+int64_t HeapBytesUsed() {
+#if defined(__GLIBC__)
+  const struct mallinfo2 heap = mallinfo2();
+  return static_cast<int64_t>(heap.uordblks + heap.hblkhd);
+#else
+  return 0;
+#endif
+}
+
 void ReturnLargeBlocksAtOnce() {
 #if defined(__GLIBC__)
   (void)mallopt(M_MMAP_THRESHOLD, kHeapBlockBytesMax);

@@ -9,6 +9,7 @@
 #include "serve/http/listener.h"
 #include "serve/json/writer.h"
 #include "serve/requests/parts.h"
+#include "session/heap.h"
 
 namespace tenuto {
 namespace {
@@ -85,6 +86,8 @@ void HandleMetrics(const RouteCall& call) {
     metrics.GetGauge("tenuto_http_connections", "Connections that are open")
         .Set(static_cast<int64_t>(listener->connections()));
   }
+  metrics.GetGauge("tenuto_heap_used_bytes", "Memory that is allocated and not freed")
+      .Set(HeapBytesUsed());
   HttpResponse response;
   response.content_type = "text/plain; version=0.0.4; charset=utf-8";
   response.body = metrics.Text();
