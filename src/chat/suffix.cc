@@ -258,9 +258,12 @@ std::string JoinSegments(std::span<const ChatSegment> segments) {
 }
 
 Result<std::vector<TokenId>> TokenizeSegments(const TokenizeText& tokenize,
+                                              const TokenizeText& tokenize_template,
                                               const IsControlToken& is_control,
                                               std::span<const ChatSegment> segments,
                                               bool add_special) {
+  if (segments.size() == 1 && !segments[0].is_content)
+    return tokenize_template(segments[0].text, add_special, true);
   TENUTO_ASSIGN(const std::vector<TokenId> contents,
                 tokenize(JoinKind(segments, true), false, true));
   if (std::any_of(contents.begin(), contents.end(), is_control)) {
@@ -270,7 +273,7 @@ Result<std::vector<TokenId>> TokenizeSegments(const TokenizeText& tokenize,
   // start of the template's text.
   TENUTO_ASSIGN(std::vector<TokenId> whole, tokenize(JoinSegments(segments), add_special, true));
   TENUTO_ASSIGN(const std::vector<TokenId> own,
-                tokenize(JoinKind(segments, false), add_special, true));
+                tokenize_template(JoinKind(segments, false), add_special, true));
   if (ControlTokens(whole, is_control) != ControlTokens(own, is_control)) {
     return TokenizeApart(tokenize, segments, add_special);
   }

@@ -77,8 +77,10 @@ using IsControlToken = std::function<bool(TokenId)>;
 // control tokens that the template's own text has; when a message's text would add, hide or change
 // one, each segment is tokenized by itself with special tokens parsed in the template's segments
 // only. Segment by segment is always safe, but it is not the usual form: SentencePiece vocabularies
-// put a space before each separate text. Errors are those of `tokenize`.
+// put a space before each separate text. Errors are those of `tokenize`. `tokenize_template` gives
+// the same for texts that are the template's alone: there are few of them, so it may remember.
 Result<std::vector<TokenId>> TokenizeSegments(const TokenizeText& tokenize,
+                                              const TokenizeText& tokenize_template,
                                               const IsControlToken& is_control,
                                               std::span<const ChatSegment> segments,
                                               bool add_special);

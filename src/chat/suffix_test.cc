@@ -238,7 +238,7 @@ bool IsControl(TokenId token) {
 std::vector<TokenId> TokensOf(const std::vector<ChatMessage>& messages, ToyTokenizer toy) {
   const auto segments = RenderFirstTurn(ChatMl, messages, "");
   EXPECT_TRUE(segments.ok());
-  auto tokens = TokenizeSegments(toy, IsControl, *segments, true);
+  auto tokens = TokenizeSegments(toy, toy, IsControl, *segments, true);
   EXPECT_TRUE(tokens.ok());
   return tokens.ok() ? *tokens : std::vector<TokenId>();
 }
@@ -276,7 +276,7 @@ TEST(TokenizeSegments, ErrorsPass) {
     return Error(Code::kInvalid, "no");
   };
   const std::vector<ChatSegment> segments = {{"a", true}};
-  EXPECT_FALSE(TokenizeSegments(fails, IsControl, segments, true).ok());
+  EXPECT_FALSE(TokenizeSegments(fails, fails, IsControl, segments, true).ok());
 }
 
 }  // namespace

@@ -13,6 +13,7 @@
 #include "io/clock.h"
 #include "io/runner.h"
 #include "payload/store.h"
+#include "session/chat_tokens.h"
 #include "session/index_cache.h"
 #include "session/recall_memory.h"
 #include "session/window.h"
@@ -70,6 +71,7 @@ struct SessionContext {
   SessionSettings settings;
   uint64_t lease_epoch = 0;       // of this process, from TokenLog::NextLeaseEpoch
   IndexCache* indexes = nullptr;  // nullptr: nothing is recalled
+  std::shared_ptr<ChatTokenizer> chat = std::make_shared<ChatTokenizer>(engine);
 
   bool keeps_kv() const { return store != nullptr && settings.keep_kv; }
 };

@@ -70,15 +70,16 @@ class Splitter {
   std::set<std::string> calls_;  // of the turn, without a result so far
 };
 
-Status TokenizeTurn(const Engine& engine, const ImportDraft& draft, bool first, DraftTurn& turn) {
+Status TokenizeTurn(const SessionContext& context, const ImportDraft& draft, bool first,
+                    DraftTurn& turn) {
   std::vector<ChatMessage> messages = first ? draft.system : std::vector<ChatMessage>();
   const size_t asked_end = turn.answered ? turn.end - 1 : turn.end;
   for (size_t i = turn.begin; i < asked_end; ++i)
     messages.push_back(draft.items[i].message);
-  TENUTO_ASSIGN(turn.asked, ChatTurnTokens(engine, WithToolsAsText(messages), first, draft.close));
+  TENUTO_ASSIGN(turn.asked, context.chat->Turn(WithToolsAsText(messages), first));
   if (!turn.answered) return Ok();
   TENUTO_ASSIGN(turn.answer,
-                engine.Tokenize(draft.items[turn.end - 1].message.content, false, false));
+                context.engine.Tokenize(draft.items[turn.end - 1].message.content, false, false));
   return Ok();
 }
 
@@ -90,12 +91,11 @@ Error AtItem(size_t index, Error error) {
       .At("items[" + std::to_string(index) + "]");
 }
 
-Result<ImportDraft> DraftImport(const Engine& engine, const std::optional<SessionRow>& row,
+Result<ImportDraft> DraftImport(const std::optional<SessionRow>& row,
                                 std::vector<ImportItem> items) {
   if (items.empty()) return Error(Code::kInvalid, "there is no item to import").At("items");
   ImportDraft draft;
   draft.items = std::move(items);
-  draft.close = CloseTokens(engine);
   draft.new_session = !row || row->head.empty();
   for (const ImportItem& item : draft.items) {
     if (item.message.role != "system") break;
@@ -111,11 +111,11 @@ Result<ImportDraft> DraftImport(const Engine& engine, const std::optional<Sessio
   return draft;
 }
 
-Status TokenizeDraft(const Engine& engine, ImportDraft& draft, size_t begin, size_t end) {
+Status TokenizeDraft(const SessionContext& context, ImportDraft& draft, size_t begin, size_t end) {
   for (size_t i = begin; i < end; ++i) {
     DraftTurn& turn = draft.turns[i];
     const bool first = draft.new_session && i == 0;
-    Status done = TokenizeTurn(engine, draft, first, turn);
+    Status done = TokenizeTurn(context, draft, first, turn);
     if (!done) return AtItem(turn.begin, std::move(done).error());
   }
   return Ok();

@@ -10,8 +10,9 @@
 
 #include "base/result.h"
 #include "chat/message.h"
-#include "engine/engine.h"
-#include "session/prepare.h"
+#include "session/context.h"
+#include "session/window.h"
+#include "tokenlog/log.h"
 
 namespace tenuto {
 
@@ -34,7 +35,6 @@ struct ImportDraft {
   std::vector<ImportItem> items;
   std::vector<ChatMessage> system;  // that stood in front of them
   bool new_session = false;         // the first turn is the session's first
-  std::vector<TokenId> close;       // as CloseTokens gives it
   std::vector<DraftTurn> turns;     // not empty
 };
 
@@ -45,11 +45,11 @@ Error AtItem(size_t index, Error error);
 // answer becomes a turn without one, as do tool calls that nobody answered. kInvalid, `At` the
 // item: a role that can't stand there, an answer to nothing, a result that nobody called for, a
 // system prompt that is another than the session's.
-Result<ImportDraft> DraftImport(const Engine& engine, const std::optional<SessionRow>& row,
+Result<ImportDraft> DraftImport(const std::optional<SessionRow>& row,
                                 std::vector<ImportItem> items);
 
 // Of turns [begin, end). Other turns of the draft may be tokenized by other threads meanwhile.
 // kInvalid, `At` the item: the chat template refuses it.
-Status TokenizeDraft(const Engine& engine, ImportDraft& draft, size_t begin, size_t end);
+Status TokenizeDraft(const SessionContext& context, ImportDraft& draft, size_t begin, size_t end);
 
 }  // namespace tenuto

@@ -45,7 +45,7 @@ class Tokenizing : public std::enable_shared_from_this<Tokenizing> {
     }
     const size_t begin = slice * kSliceTurns;
     const size_t end = std::min(begin + kSliceTurns, draft_.turns.size());
-    slices_[slice] = TokenizeDraft(context_.engine, draft_, begin, end);
+    slices_[slice] = TokenizeDraft(context_, draft_, begin, end);
     if (!slices_[slice]) failed_ = true;
     Post();
   }
@@ -91,7 +91,7 @@ void SessionManager::Import(const SessionKey& key, std::vector<ImportItem> items
           if (!before) return planned(before.error());
           if (*before) return planned(ImportPlan{{}, **before});
         }
-        auto draft = DraftImport(context_.engine, (*loaded)->row, std::move(items));
+        auto draft = DraftImport((*loaded)->row, std::move(items));
         if (!draft) return planned(std::move(draft).error());
         const auto tokenized = [this, session, loaded, planned, once](Result<ImportDraft> tokens) {
           planned(FinishImport(session->key, **loaded, std::move(tokens), once));

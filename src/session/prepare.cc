@@ -62,20 +62,10 @@ Result<std::span<const ChatMessage>> NewItems(const std::optional<SessionRow>& r
   return rest;
 }
 
-bool StartsWith(std::span<const TokenId> tokens, std::span<const TokenId> start) {
-  return tokens.size() >= start.size() && std::ranges::equal(tokens.first(start.size()), start);
-}
-
-RenderChat RenderWith(const Engine& engine) {
-  return [&engine](std::span<const ChatMessage> messages, bool open) {
-    return engine.RenderChat(messages, open);
-  };
-}
-
 Result<TurnTokens> ChatTokens(const SessionContext& context, const PrepareInput& input,
                               const std::optional<SessionRow>& row) {
   TENUTO_ASSIGN(const auto items, NewItems(row, input.request.messages));
-  auto tokens = ChatTurnTokens(context.engine, items, !row, CloseTokens(context.engine));
+  auto tokens = context.chat->Turn(items, !row);
   if (!tokens.ok()) return std::move(tokens).error().At("messages");
   return tokens;
 }
@@ -128,55 +118,6 @@ Result<std::optional<TurnOutcome>> FindReplay(const SessionContext& context,
 }
 
 }  // namespace
-
-TokenizeText TokenizerOf(const Engine& engine) {
-  return [&engine](std::string_view text, bool add_special, bool parse_special) {
-    return engine.Tokenize(text, add_special, parse_special);
-  };
-}
-
-std::vector<TokenId> CloseTokens(const Engine& engine) {
-  const auto close = RenderClose(RenderWith(engine));
-  if (!close.ok()) return {};
-  auto tokens = engine.Tokenize(*close, false, true);
-  return tokens.ok() ? std::move(tokens).value() : std::vector<TokenId>();
-}
-
-Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMessage> items,
-                                  bool first, std::vector<TokenId> close) {
-  const RenderChat render = RenderWith(engine);
-  const auto tokenize = [&](std::span<const ChatSegment> segments, bool add_special) {
-    return TokenizeSegments(
-        TokenizerOf(engine), [&](TokenId token) { return engine.TokenText(token, false).empty(); },
-        segments, add_special);
-  };
-  const std::string& default_system = engine.info().default_system;
-  TENUTO_ASSIGN(const auto segments, first ? RenderFirstTurn(render, items, default_system)
-                                           : RenderNextTurn(render, items));
-  TurnTokens tokens;
-  TENUTO_ASSIGN(tokens.suffix, tokenize(segments, first));
-  tokens.close = std::move(close);
-  if (!segments.front().is_content) {
-    TENUTO_ASSIGN(auto opening, tokenize(std::span(segments).first(1), first));
-    // A token that reaches from the template's text into the message's leaves no place between.
-    if (!StartsWith(tokens.suffix, opening)) {
-      TENUTO_ASSIGN(const auto rest, tokenize(std::span(segments).subspan(1), false));
-      tokens.suffix = opening;
-      tokens.suffix.insert(tokens.suffix.end(), rest.begin(), rest.end());
-    }
-    tokens.text_at = static_cast<uint32_t>(opening.size());
-  }
-  if (!first) {
-    if (StartsWith(tokens.suffix, tokens.close))
-      tokens.close_tokens = static_cast<uint32_t>(tokens.close.size());
-    return tokens;
-  }
-  if (const auto system = RenderSystem(render, items, default_system); system.ok()) {
-    TENUTO_ASSIGN(auto head, tokenize(*system, true));
-    if (StartsWith(tokens.suffix, head)) tokens.head = std::move(head);
-  }
-  return tokens;
-}
 
 Status CheckVocabulary(const SessionContext& context, const SessionRow& row) {
   if (row.vocabulary == context.engine.info().vocabulary) return Ok();

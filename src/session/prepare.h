@@ -4,11 +4,9 @@
 
 #include <map>
 #include <optional>
-#include <span>
 #include <string>
 #include <vector>
 
-#include "chat/suffix.h"
 #include "session/chain.h"
 #include "session/context.h"
 #include "session/items.h"
@@ -42,18 +40,6 @@ struct LoadedSession {
 
 // kCorrupt: the log is damaged there. kConflict: written by a model with another vocabulary.
 Result<LoadedSession> LoadSession(const SessionContext& context, const SessionKey& key);
-
-TokenizeText TokenizerOf(const Engine& engine);
-
-// What closes an answer when another message follows. Empty: the template can't continue a
-// conversation.
-std::vector<TokenId> CloseTokens(const Engine& engine);
-
-// A turn's own tokens: `items` rendered as a session's first turn, or as what follows an answer;
-// `close` as CloseTokens gives it. kInvalid: the template refuses the roles or can't continue a
-// conversation.
-Result<TurnTokens> ChatTurnTokens(const Engine& engine, std::span<const ChatMessage> items,
-                                  bool first, std::vector<TokenId> close);
 
 struct PrepareInput {
   const TurnRequest& request;

@@ -107,7 +107,7 @@ std::vector<TokenId> Tokenized(const LlamaExecutor& executor,
   const auto is_control = [&executor](TokenId token) {
     return executor.TokenText(token, false).empty();
   };
-  auto tokens = TokenizeSegments(tokenize, is_control, segments, true);
+  auto tokens = TokenizeSegments(tokenize, tokenize, is_control, segments, true);
   EXPECT_TRUE(tokens.ok());
   return tokens ? *tokens : std::vector<TokenId>();
 }
