@@ -13,56 +13,75 @@ namespace {
 
 // By month, spellings of all languages.
 constexpr std::array<std::string_view, 12> kMonths = {
-    "january jan januar j\u00e4nner jan. janvier janv enero ene gennaio gen janeiro januari \u044f"
+    "january \u064a\u0646\u0627\u064a\u0631 jan januar j\u00e4nner jan. janvier janv enero ene "
+    "gennaio gen janeiro januari \u044f"
     "\u043d\u0432\u0430\u0440\u044c \u044f\u043d\u0432\u0430\u0440\u044f \u044f\u043d\u0432 \u0e21"
     "\u0e01\u0e23\u0e32\u0e04\u0e21 \u0e21.\u0e04",
-    "february feb februar feber f\u00e9vrier f\u00e9vr f\u00e9v febrero febbraio fevereiro fev feb"
+    "february \u0641\u0628\u0631\u0627\u064a\u0631 feb februar feber f\u00e9vrier f\u00e9vr "
+    "f\u00e9v febrero febbraio fevereiro fev feb"
     "ruari \u0444\u0435\u0432\u0440\u0430\u043b\u044c \u0444\u0435\u0432\u0440\u0430\u043b\u044f "
     "\u0444\u0435\u0432 \u0e01\u0e38\u0e21\u0e20\u0e32\u0e1e\u0e31\u0e19\u0e18\u0e4c",
-    "march mar m\u00e4rz mrz mars marzo mar\u00e7o maart mrt \u043c\u0430\u0440\u0442 \u043c\u0430"
+    "march \u0645\u0627\u0631\u0633 mar m\u00e4rz mrz mars marzo mar\u00e7o maart mrt "
+    "\u043c\u0430\u0440\u0442 \u043c\u0430"
     "\u0440\u0442\u0430 \u0e21\u0e35\u0e19\u0e32\u0e04\u0e21",
-    "april apr avril avr abril abr aprile \u0430\u043f\u0440\u0435\u043b\u044c \u0430\u043f\u0440"
+    "april \u0623\u0628\u0631\u064a\u0644 apr avril avr abril abr aprile "
+    "\u0430\u043f\u0440\u0435\u043b\u044c \u0430\u043f\u0440"
     "\u0435\u043b\u044f \u0430\u043f\u0440 \u0e40\u0e21\u0e29\u0e32\u0e22\u0e19",
-    "may mai mayo maggio mag maio mei maj \u043c\u0430\u0439 \u043c\u0430\u044f \u0e1e\u0e24\u0e29"
+    "may \u0645\u0627\u064a\u0648 mai mayo maggio mag maio mei maj \u043c\u0430\u0439 "
+    "\u043c\u0430\u044f \u0e1e\u0e24\u0e29"
     "\u0e20\u0e32\u0e04\u0e21",
-    "june jun juni juin junio giugno giu junho \u0438\u044e\u043d\u044c \u0438\u044e\u043d\u044f "
+    "june \u064a\u0648\u0646\u064a\u0648 jun juni juin junio giugno giu junho "
+    "\u0438\u044e\u043d\u044c \u0438\u044e\u043d\u044f "
     "\u0438\u044e\u043d \u0e21\u0e34\u0e16\u0e38\u0e19\u0e32\u0e22\u0e19",
-    "july jul juli juillet juil julio luglio lug julho \u0438\u044e\u043b\u044c \u0438\u044e\u043b"
+    "july \u064a\u0648\u0644\u064a\u0648 jul juli juillet juil julio luglio lug julho "
+    "\u0438\u044e\u043b\u044c \u0438\u044e\u043b"
     "\u044f \u0438\u044e\u043b \u0e01\u0e23\u0e01\u0e0e\u0e32\u0e04\u0e21",
-    "august aug ao\u00fbt aou agosto ago augustus augusti \u0430\u0432\u0433\u0443\u0441\u0442 "
+    "august \u0623\u063a\u0633\u0637\u0633 aug ao\u00fbt aou agosto ago augustus augusti "
+    "\u0430\u0432\u0433\u0443\u0441\u0442 "
     "\u0430\u0432\u0433\u0443\u0441\u0442\u0430 \u0430\u0432\u0433 \u0e2a\u0e34\u0e07\u0e2b\u0e32"
     "\u0e04\u0e21",
-    "september sep sept septembre septiembre settembre setembro set \u0441\u0435\u043d\u0442\u044f"
+    "september \u0633\u0628\u062a\u0645\u0628\u0631 sep sept septembre septiembre settembre "
+    "setembro set \u0441\u0435\u043d\u0442\u044f"
     "\u0431\u0440\u044c \u0441\u0435\u043d\u0442\u044f\u0431\u0440\u044f \u0441\u0435\u043d \u0e01"
     "\u0e31\u0e19\u0e22\u0e32\u0e22\u0e19",
-    "october oct oktober okt octobre octubre ottobre ott outubro out \u043e\u043a\u0442\u044f"
+    "october \u0623\u0643\u062a\u0648\u0628\u0631 oct oktober okt octobre octubre ottobre ott "
+    "outubro out \u043e\u043a\u0442\u044f"
     "\u0431\u0440\u044c \u043e\u043a\u0442\u044f\u0431\u0440\u044f \u043e\u043a\u0442 \u0e15\u0e38"
     "\u0e25\u0e32\u0e04\u0e21",
-    "november nov novembre noviembre novembro \u043d\u043e\u044f\u0431\u0440\u044c \u043d\u043e"
+    "november \u0646\u0648\u0641\u0645\u0628\u0631 nov novembre noviembre novembro "
+    "\u043d\u043e\u044f\u0431\u0440\u044c \u043d\u043e"
     "\u044f\u0431\u0440\u044f \u043d\u043e\u044f \u0e1e\u0e24\u0e28\u0e08\u0e34\u0e01\u0e32\u0e22"
     "\u0e19",
-    "december dec dezember dez d\u00e9cembre d\u00e9c diciembre dic dicembre dezembro \u0434\u0435"
+    "december \u062f\u064a\u0633\u0645\u0628\u0631 dec dezember dez d\u00e9cembre d\u00e9c "
+    "diciembre dic dicembre dezembro \u0434\u0435"
     "\u043a\u0430\u0431\u0440\u044c \u0434\u0435\u043a\u0430\u0431\u0440\u044f \u0434\u0435\u043a "
     "\u0e18\u0e31\u0e19\u0e27\u0e32\u0e04\u0e21",
 };
 constexpr std::array<std::string_view, 7> kWeekdays = {
-    "monday mon montag montags lundi lunes luned\u00ec segunda maandag m\u00e5ndag \u043f\u043e"
+    "monday \u0627\u0644\u0627\u062b\u0646\u064a\u0646 mon montag montags lundi lunes luned\u00ec "
+    "segunda maandag m\u00e5ndag \u043f\u043e"
     "\u043d\u0435\u0434\u0435\u043b\u044c\u043d\u0438\u043a \u0e27\u0e31\u0e19\u0e08\u0e31\u0e19"
     "\u0e17\u0e23\u0e4c",
-    "tuesday tue tues dienstag mardi martes marted\u00ec ter\u00e7a dinsdag tisdag \u0432\u0442"
+    "tuesday \u0627\u0644\u062b\u0644\u0627\u062b\u0627\u0621 tue tues dienstag mardi martes "
+    "marted\u00ec ter\u00e7a dinsdag tisdag \u0432\u0442"
     "\u043e\u0440\u043d\u0438\u043a \u0e27\u0e31\u0e19\u0e2d\u0e31\u0e07\u0e04\u0e32\u0e23",
-    "wednesday wed mittwoch mercredi mi\u00e9rcoles mercoled\u00ec quarta woensdag onsdag \u0441"
+    "wednesday \u0627\u0644\u0623\u0631\u0628\u0639\u0627\u0621 wed mittwoch mercredi "
+    "mi\u00e9rcoles mercoled\u00ec quarta woensdag onsdag \u0441"
     "\u0440\u0435\u0434\u0430 \u0441\u0440\u0435\u0434\u0443 \u0e27\u0e31\u0e19\u0e1e\u0e38\u0e18",
-    "thursday thu thur thurs donnerstag jeudi jueves gioved\u00ec quinta donderdag torsdag \u0447"
+    "thursday \u0627\u0644\u062e\u0645\u064a\u0633 thu thur thurs donnerstag jeudi jueves "
+    "gioved\u00ec quinta donderdag torsdag \u0447"
     "\u0435\u0442\u0432\u0435\u0440\u0433 \u0e27\u0e31\u0e19\u0e1e\u0e24\u0e2b\u0e31\u0e2a\u0e1a"
     "\u0e14\u0e35",
-    "friday fri freitag vendredi viernes venerd\u00ec sexta vrijdag fredag \u043f\u044f\u0442"
+    "friday \u0627\u0644\u062c\u0645\u0639\u0629 fri freitag vendredi viernes venerd\u00ec sexta "
+    "vrijdag fredag \u043f\u044f\u0442"
     "\u043d\u0438\u0446\u0430 \u043f\u044f\u0442\u043d\u0438\u0446\u0443 \u0e27\u0e31\u0e19\u0e28"
     "\u0e38\u0e01\u0e23\u0e4c",
-    "saturday sat samstag sonnabend samedi s\u00e1bado sabato zaterdag l\u00f6rdag \u0441\u0443"
+    "saturday \u0627\u0644\u0633\u0628\u062a sat samstag sonnabend samedi s\u00e1bado sabato "
+    "zaterdag l\u00f6rdag \u0441\u0443"
     "\u0431\u0431\u043e\u0442\u0430 \u0441\u0443\u0431\u0431\u043e\u0442\u0443 \u0e27\u0e31\u0e19"
     "\u0e40\u0e2a\u0e32\u0e23\u0e4c",
-    "sunday sun sonntag dimanche domingo domenica zondag s\u00f6ndag \u0432\u043e\u0441\u043a"
+    "sunday \u0627\u0644\u0623\u062d\u062f sun sonntag dimanche domingo domenica zondag "
+    "s\u00f6ndag \u0432\u043e\u0441\u043a"
     "\u0440\u0435\u0441\u0435\u043d\u044c\u0435 \u0e27\u0e31\u0e19\u0e2d\u0e32\u0e17\u0e34\u0e15"
     "\u0e22\u0e4c",
 };
@@ -85,7 +104,7 @@ constexpr std::array<std::string_view, 12> kNumbers = {
     "twelve zw\u00f6lf douze doce dodici doze twaalf tolv \u0434\u0432\u0435\u043d\u0430\u0434"
     "\u0446\u0430\u0442\u044c",
 };
-constexpr std::array<RelativePhrase, 64> kRelative = {{
+constexpr std::array<RelativePhrase, 71> kRelative = {{
     {"the day before yesterday", -2},
     {"day before yesterday", -2},
     {"the day after tomorrow", 2},
@@ -142,6 +161,13 @@ constexpr std::array<RelativePhrase, 64> kRelative = {{
     {"\u0432\u0447\u0435\u0440\u0430", -1},
     {"\u0441\u0435\u0433\u043e\u0434\u043d\u044f", 0},
     {"\u0437\u0430\u0432\u0442\u0440\u0430", 1},
+    {"\u0623\u0648\u0644 \u0623\u0645\u0633", -2},
+    {"\u0623\u0645\u0633", -1},
+    {"\u0627\u0645\u0633", -1},
+    {"\u0627\u0644\u0628\u0627\u0631\u062d\u0629", -1},
+    {"\u0627\u0644\u064a\u0648\u0645", 0},
+    {"\u063a\u062f\u0627", 1},
+    {"\u063a\u062f\u0627\u064b", 1},
     {"", 0},
 }};
 
@@ -399,7 +425,8 @@ const RelativePhrase* RelativePhrases() {
 
 bool IsLastWord(std::string_view word) {
   return In(
-      "last past previous letzten letzter letzte vergangenen vorigen dernier derni\u00e8re "
+      "\u0627\u0644\u0645\u0627\u0636\u064a \u0627\u0644\u0645\u0627\u0636\u064a\u0629 last past "
+      "previous letzten letzter letzte vergangenen vorigen dernier derni\u00e8re "
       "pass\u00e9 pasado \u00faltimo scorso scorsa passado passada afgelopen vorige f\u00f6rr"
       "a \u043f\u0440\u043e\u0448\u043b\u044b\u0439 "
       "\u043f\u0440\u043e\u0448\u043b\u0443\u044e \u043f\u0440\u043e\u0448\u043b\u043e\u0435"

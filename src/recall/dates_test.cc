@@ -68,7 +68,8 @@ TEST(DatesTest, DaysInWords) {
       {"the twenty-first of March", "03-21"}, {"twenty first of June", "06-21"},
       {"October thirty-first", "10-31"},      {"am einunddrei\u00dfigsten Dezember", "12-31"},
       {"am ersten M\u00e4rz", "03-01"},       {"the twentieth of August", "08-20"},
-      {"on April first they left", "04-01"},  {"thirtieth of November", "11-30"},
+      {"on April first they left", "04-01"},  {"\u0641\u064a 9 \u0645\u0627\u064a\u0648", "05-09"},
+      {"thirtieth of November", "11-30"},
   };
   for (const auto& [text, day] : cases)
     EXPECT_EQ(Days(text), Texts{day}) << text;
@@ -77,6 +78,11 @@ TEST(DatesTest, DaysInWords) {
 TEST(DatesTest, RelativeWords) {
   const std::vector<std::pair<const char*, const char*>> cases = {
       {"yesterday", "2024-05-09"},
+      {"\u0631\u0623\u064a\u062a\u0647 \u0623\u0645\u0633", "2024-05-09"},
+      {"\u0623\u0648\u0644 \u0623\u0645\u0633", "2024-05-08"},
+      {"\u064a\u0648\u0645 \u0627\u0644\u062b\u0644\u0627\u062b\u0627\u0621 "
+       "\u0627\u0644\u0645\u0627\u0636\u064a",
+       "2024-05-07"},
       {"the day before yesterday", "2024-05-08"},
       {"last Tuesday", "2024-05-07"},
       {"last Friday", "2024-05-03"},

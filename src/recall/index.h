@@ -24,7 +24,7 @@
 
 namespace tenuto {
 
-inline constexpr uint16_t kRecallIndexVersion = 4;
+inline constexpr uint16_t kRecallIndexVersion = 5;
 
 // A turn as the index takes it in. `turn` is a number that the session gives, ascending in the
 // order of adding; branches of one session share an index and differ in which turns are asked for.

@@ -29,8 +29,8 @@ void Reseal(std::vector<std::byte>& bytes) {
 
 TEST(IndexBytesTest, AnEmptyIndexIsAsDocumented) {
   const auto bytes = RecallIndex().Encode();
-  EXPECT_EQ(bytes.size(), 53U);
-  EXPECT_TRUE(AllZero(std::span(bytes).subspan(kHeaderBytes, 13)));
+  EXPECT_EQ(bytes.size(), 54U);
+  EXPECT_TRUE(AllZero(std::span(bytes).subspan(kHeaderBytes, 14)));
   EXPECT_TRUE(RecallIndex::Decode(bytes).ok());
 }
 

@@ -25,8 +25,9 @@ enum class Language : uint8_t {
   kNl,
   kSv,
   kRu,
+  kAr,
 };
-inline constexpr size_t kLanguages = 10;
+inline constexpr size_t kLanguages = 11;
 
 // Snowball's name of the language's stemmer, nullptr for kUnknown.
 const char* StemmerName(Language language);

@@ -22,6 +22,15 @@ TEST(LanguageTest, StopWordsTellTheLanguage) {
   EXPECT_EQ(Detect("\u043a\u043e\u0434 \u0433\u0430\u0440\u0430\u0436\u0430"), Language::kRu);
 }
 
+TEST(LanguageTest, ArabicIsToldFromItsNeighbours) {
+  EXPECT_EQ(Detect("\u0623\u064a\u0646 \u0648\u0636\u0639\u062a \u0645\u0641\u062a\u0627\u062d "
+                   "\u0627\u0644\u0645\u0631\u0622\u0628"),
+            Language::kAr);
+  EXPECT_EQ(Detect("\u06a9\u0644\u06cc\u062f \u06af\u0627\u0631\u0627\u0698 \u0631\u0627 "
+                   "\u06a9\u062c\u0627 \u06af\u0630\u0627\u0634\u062a\u0645"),
+            Language::kUnknown);
+}
+
 TEST(LanguageTest, UnclearTextsTakeTheFallback) {
   EXPECT_EQ(Detect("otter ledger", Language::kDe), Language::kDe);
   EXPECT_EQ(Detect("", Language::kFr), Language::kFr);

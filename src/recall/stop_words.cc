@@ -100,6 +100,31 @@ constexpr std::array<std::string_view, kLanguages> kStopWords = {
     "\u0435 "
     "\u0447\u0435\u0433\u043e \u0447\u0435\u043c \u0447\u0442\u043e \u0447\u0442\u043e\u0431\u044b "
     "\u044d\u0442\u0430 \u044d\u0442\u043e \u044d\u0442\u043e\u0442 \u044f",
+    "\u0641\u064a \u0645\u0646 \u0639\u0644\u0649 \u0625\u0644\u0649 \u0639\u0646 "
+    "\u0645\u0639 \u0647\u0630\u0627 \u0647\u0630\u0647 \u0630\u0644\u0643 "
+    "\u062a\u0644\u0643 \u0627\u0644\u062a\u064a \u0627\u0644\u0630\u064a "
+    "\u0627\u0644\u0630\u064a\u0646 \u0645\u0627 \u0645\u0627\u0630\u0627 \u0645\u062a\u0649 "
+    "\u0623\u064a\u0646 \u0643\u064a\u0641 \u0644\u0645\u0627\u0630\u0627 \u0643\u0645 "
+    "\u0647\u0644 \u0623\u064a \u0623\u064a\u0629 \u0623\u0646 \u0625\u0646 "
+    "\u0643\u0627\u0646 \u0643\u0627\u0646\u062a \u064a\u0643\u0648\u0646 "
+    "\u062a\u0643\u0648\u0646 \u0647\u0648 \u0647\u064a \u0647\u0645 \u0623\u0646\u0627 "
+    "\u0646\u062d\u0646 \u0623\u0646\u062a \u0644\u0627 \u0644\u0645 \u0644\u0646 "
+    "\u0642\u062f \u062b\u0645 \u0623\u0648 \u0628\u0644 \u0644\u0643\u0646 "
+    "\u062d\u062a\u0649 \u0643\u0644 \u0628\u0639\u0636 \u063a\u064a\u0631 "
+    "\u0628\u064a\u0646 \u0639\u0646\u062f \u0639\u0646\u062f\u064a \u0644\u062f\u064a "
+    "\u0644\u064a \u0644\u0643 \u0644\u0647 \u0644\u0647\u0627 \u0644\u0646\u0627 "
+    "\u0644\u0642\u062f \u0625\u0630\u0627 \u0643\u0645\u0627 \u0645\u062b\u0644 "
+    "\u0641\u0642\u0637 \u062c\u062f\u0627 \u0623\u064a\u0636\u0627 \u0643\u0646\u062a "
+    "\u0642\u0644\u062a \u0623\u062e\u0628\u0631\u062a\u0643 "
+    "\u0623\u062e\u0628\u0631\u0646\u064a \u0623\u062e\u0628\u0631\u062a\u0646\u064a "
+    "\u0642\u0627\u0644 \u0642\u0627\u0644\u062a \u0634\u0643\u0631\u0627 \u0646\u0639\u0645 "
+    "\u0647\u0646\u0627 \u0647\u0646\u0627\u0643 \u0627\u0644\u0622\u0646 \u0628\u0639\u062f "
+    "\u0642\u0628\u0644 \u0645\u0646\u0630 \u0645\u0646\u0647 \u0645\u0646\u0647\u0627 "
+    "\u0641\u064a\u0647 \u0641\u064a\u0647\u0627 \u0639\u0644\u064a\u0647 "
+    "\u0639\u0644\u064a\u0647\u0627 \u0628\u0647 \u0628\u0647\u0627 \u0623\u0646\u0647 "
+    "\u0623\u0646\u0647\u0627 \u0648\u0623\u0646\u0627 \u0648\u0647\u0648 \u0648\u0647\u064a "
+    "\u064a\u0627 \u0633\u0648\u0641 \u0644\u064a\u0633 \u0644\u064a\u0633\u062a "
+    "\u062a\u0630\u0643\u0631 \u0630\u0643\u0631\u062a",
 };
 
 // Longest first is found by trying lengths; at most kDenseStopMax bytes.
@@ -219,13 +244,27 @@ size_t StopPrefixBytes(std::string_view text) {
   return 0;
 }
 
+namespace {
+
+// A letter of Persian, Urdu and others that Arabic has not: U+0680 to U+06FF and Persian's P.
+bool HasOtherArabicLetter(std::string_view word) {
+  return word.find('\xDA') != std::string_view::npos ||
+         word.find('\xDB') != std::string_view::npos ||
+         word.find("\u067e") != std::string_view::npos;
+}
+
+}  // namespace
+
 Language DetectLanguage(std::span<const Piece> pieces, Language fallback) {
   std::array<uint32_t, kLanguages> hits{};
   uint32_t cyrillic = 0;
+  bool arabic = false, arabic_script = false;
   for (const Piece& piece : pieces) {
     if (piece.kind != LexKind::kWord) continue;
     const auto lead = static_cast<unsigned char>(piece.folded.front());
     if (lead == 0xD0 || lead == 0xD1) ++cyrillic;
+    arabic = arabic || lead == 0xD8 || lead == 0xD9;
+    arabic_script = arabic_script || HasOtherArabicLetter(piece.folded);
     const auto found = StopTable().find(piece.folded);
     if (found == StopTable().end()) continue;
     for (size_t language = 1; language < kLanguages; ++language) {
@@ -233,6 +272,8 @@ Language DetectLanguage(std::span<const Piece> pieces, Language fallback) {
     }
   }
   if (cyrillic > 0) return Language::kRu;
+  if (arabic_script) return Language::kUnknown;
+  if (arabic) return Language::kAr;
   const auto best = std::max_element(hits.begin(), hits.end());
   if (*best == 0) return fallback;
   if (std::count(hits.begin(), hits.end(), *best) > 1) {
@@ -246,8 +287,8 @@ Language DetectLanguage(std::span<const Piece> pieces, Language fallback) {
 
 const char* StemmerName(Language language) {
   constexpr std::array<const char*, kLanguages> kNames = {
-      nullptr,   "english",    "german", "french",  "spanish",
-      "italian", "portuguese", "dutch",  "swedish", "russian"};
+      nullptr,      "english", "german",  "french",  "spanish", "italian",
+      "portuguese", "dutch",   "swedish", "russian", "arabic"};
   return kNames[static_cast<size_t>(language)];
 }
 
