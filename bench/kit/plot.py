@@ -30,6 +30,8 @@ def bar(x, y, width, colour):
 
 
 def milliseconds(value):
+    if value < 10:
+        return f"{value:.2g} ms"
     return f"{value / 1e3:.1f} s" if value >= 1e3 else f"{value:.0f} ms"
 
 
@@ -47,27 +49,25 @@ def first_token_times(figures):
     return [(at, kinds) for at, kinds in times.items() if kinds]
 
 
-def draw_times(figures, y):
-    """Horizontal bars on a logarithmic axis."""
-    times = first_token_times(figures)
-    if not times:
+def log_bars(title, groups, y):
+    """Horizontal bars on a logarithmic axis. `groups`: lists of (label, milliseconds, colour)."""
+    values = [value for group in groups for _, value, _ in group]
+    if not values:
         return [], y
-    out = [text(20, y, "First token of a 16-token turn after kill -9", font_weight="bold")]
-    low = 10 ** math.floor(math.log10(min(v for _, kinds in times for v in kinds.values())))
-    high = 10 ** math.ceil(math.log10(max(v for _, kinds in times for v in kinds.values())))
+    out = [text(20, y, title, font_weight="bold")]
+    low = 10 ** math.floor(math.log10(min(values)))
+    high = 10 ** max(math.ceil(math.log10(max(values))), math.log10(low) + 1)
 
     def place(value):
         return LEFT + (RIGHT - LEFT) * math.log(value / low) / math.log(high / low)
 
     top = y + 12
     y = top + 8
-    for at, kinds in times:
-        for kind in COLOURS:
-            if kind not in kinds:
-                continue
-            out.append(text(LEFT - 8, y + 12, f"{at}, {kind}", text_anchor="end"))
-            out.append(bar(LEFT, y, place(kinds[kind]) - LEFT, COLOURS[kind]))
-            out.append(text(place(kinds[kind]) + 5, y + 12, milliseconds(kinds[kind])))
+    for group in groups:
+        for label, value, colour in group:
+            out.append(text(LEFT - 8, y + 12, label, text_anchor="end"))
+            out.append(bar(LEFT, y, place(value) - LEFT, colour))
+            out.append(text(place(value) + 5, y + 12, milliseconds(value)))
             y += ROW
         y += 8
     power = low
@@ -77,6 +77,14 @@ def draw_times(figures, y):
         out.append(text(x, y + 14, milliseconds(power), text_anchor="middle", fill="#666"))
         power *= 10
     return out, y + 46
+
+
+def draw_times(figures, y):
+    groups = [
+        [(f"{at}, {kind}", kinds[kind], COLOURS[kind]) for kind in COLOURS if kind in kinds]
+        for at, kinds in first_token_times(figures)
+    ]
+    return log_bars("First token of a 16-token turn after kill -9", groups, y)
 
 
 def draw_goals(figures, y):
@@ -108,14 +116,19 @@ def draw_goals(figures, y):
     return out, y + 30
 
 
-def draw(figures, machine):
-    """The SVG's text. `figures` as in results.json."""
-    first, y = draw_times(figures, 30)
-    second, y = draw_goals(figures, y)
+def page(parts, y, machine):
+    """The SVG's text: parts drawn above `y`, and what machine it was."""
     note = f"{machine['processor']}, {machine['cores']} cores, {machine['time'][:10]}"
-    body = "\n".join([*first, *second, text(20, y, note, fill="#666")])
+    body = "\n".join([*parts, text(20, y, note, fill="#666")])
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{WIDTH}" height="{y + 16:.0f}" '
         f'font-family="sans-serif" font-size="12">\n'
         f'<rect width="100%" height="100%" fill="white"/>\n{body}\n</svg>\n'
     )
+
+
+def draw(figures, machine):
+    """`figures` as in results.json."""
+    first, y = draw_times(figures, 30)
+    second, y = draw_goals(figures, y)
+    return page([*first, *second], y, machine)

@@ -2,6 +2,7 @@
 read as raw bytes with a time for each read, and understood only after its end.
 """
 
+import bisect
 import http.client
 import json
 import pathlib
@@ -17,60 +18,23 @@ START_SECONDS = 120
 ANSWER_SECONDS = 900
 
 
-class Server:
-    """Over one store folder. Ends only the process that it started."""
+class Http:
+    """Plain requests to a server that listens, whoever started it."""
 
-    def __init__(self, setup, store, flags=()):
-        self.store = pathlib.Path(store)
-        self.port = free_port()
-        self.log_path = setup.temp / "server.log"
-        source = ("-m", str(setup.model)) if setup.model else ("--fake-executor",)
-        self.command = [
-            *(str(setup.tenuto), "serve", *source, "--store", str(store)),
-            *("--port", str(self.port), "--log-level", "warn", *setup.serve_flags, *flags),
-        ]
-        self.process = None
-
-    def __enter__(self):
-        with open(self.log_path, "ab") as log:
-            self.process = subprocess.Popen(
-                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
-            )
-        end = time.monotonic() + START_SECONDS
-        while not self._healthy():
-            if self.process.poll() is not None or time.monotonic() > end:
-                self.kill9()
-                log = self.log_path.read_text(errors="replace")
-                raise BenchError(f"the server did not start:\n{log[-1000:]}")
-            time.sleep(0.01)
-        return self
-
-    def __exit__(self, *_):
-        self.kill9()
-
-    def _healthy(self):
-        try:
-            return self.request("GET", "/health")[0] == 200
-        except OSError:
-            return False
-
-    @property
-    def pid(self):
-        return self.process.pid
-
-    def kill9(self):
-        if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGKILL)
-            self.process.wait()
+    def __init__(self, host, port, api_key=""):
+        self.host, self.port = host, port
+        self.headers = {"Content-Type": "application/json"}
+        if api_key:
+            self.headers["Authorization"] = f"Bearer {api_key}"
 
     def connect(self):
-        return http.client.HTTPConnection("127.0.0.1", self.port, timeout=ANSWER_SECONDS)
+        return http.client.HTTPConnection(self.host, self.port, timeout=ANSWER_SECONDS)
 
     def request(self, method, path, body=None):
         connection = self.connect()
         try:
             data = None if body is None else json.dumps(body)
-            connection.request(method, path, data, {"Content-Type": "application/json"})
+            connection.request(method, path, data, self.headers)
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read() or b"null")
         finally:
@@ -80,6 +44,12 @@ class Server:
         status, answer = self.request(method, path, body)
         need(status == 200, f"{method} {path}: {status} {answer}")
         return answer
+
+    def healthy(self):
+        try:
+            return self.request("GET", "/health")[0] == 200
+        except OSError:
+            return False
 
     def tokenize(self, text):
         return self.call("POST", "/tokenize", {"content": text})["tokens"]
@@ -96,22 +66,123 @@ class Server:
             need(time.monotonic() < end, f"the KV of {session} was not stored: {info}")
             time.sleep(0.02)
 
-
-class Timed:
-    """A request sent and what came back, with the time of each read."""
-
-    def __init__(self, server, path, body):
+    def bytes_of(self, path, body):
+        """A streamed POST as it goes over the wire, one connection each."""
         data = json.dumps(body).encode()
-        head = (
-            f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1:{server.port}\r\n"
-            f"Content-Type: application/json\r\nContent-Length: {len(data)}\r\n"
-            "Connection: close\r\n\r\n"
-        )
-        self.out = head.encode() + data
-        self.socket = socket.create_connection(("127.0.0.1", server.port), timeout=ANSWER_SECONDS)
-        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        headers = {**self.headers, "Content-Length": len(data), "Connection": "close"}
+        lines = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+        host = f"Host: {self.host}:{self.port}\r\n"
+        return f"POST {path} HTTP/1.1\r\n{host}{lines}\r\n".encode() + data
+
+
+class Server(Http):
+    """Over one store folder. Ends only the process that it started."""
+
+    def __init__(self, setup, store, flags=()):
+        super().__init__("127.0.0.1", free_port())
+        self.store = pathlib.Path(store)
+        self.log_path = setup.temp / "server.log"
+        source = ("-m", str(setup.model)) if setup.model else ("--fake-executor",)
+        self.command = [
+            *(str(setup.tenuto), "serve", *source, "--store", str(store)),
+            *("--port", str(self.port), "--log-level", "warn", *setup.serve_flags, *flags),
+        ]
+        self.process = None
+
+    def __enter__(self):
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(
+                self.command, stdin=subprocess.DEVNULL, stdout=log, stderr=log
+            )
+        end = time.monotonic() + START_SECONDS
+        while not self.healthy():
+            if self.process.poll() is not None or time.monotonic() > end:
+                self.kill9()
+                log = self.log_path.read_text(errors="replace")
+                raise BenchError(f"the server did not start:\n{log[-1000:]}")
+            time.sleep(0.01)
+        return self
+
+    def __exit__(self, *_):
+        self.kill9()
+
+    @property
+    def pid(self):
+        return self.process.pid
+
+    def kill9(self):
+        if self.process is not None and self.process.poll() is None:
+            self.process.send_signal(signal.SIGKILL)
+            self.process.wait()
+
+
+class Received:
+    """The bytes of an answer with the time of each read, understood after its end."""
+
+    def __init__(self):
         self.reads = []  # (seconds, bytes)
         self.sent = 0.0
+
+    def _raw(self):
+        return b"".join(data for _, data in self.reads)
+
+    def head(self):
+        """(status, {lower-case name: value}); status 0 where not even a head came."""
+        head, end, _ = self._raw().partition(b"\r\n\r\n")
+        if not end:
+            return 0, {}
+        first, *lines = head.decode("latin-1").split("\r\n")
+        fields = (line.partition(":") for line in lines)
+        return int(first.split()[1]), {name.lower(): value.strip() for name, _, value in fields}
+
+    def body(self, whole=True):
+        """(seconds, bytes) of the body's parts, chunked framing removed. Of an answer that was cut
+        what is there, where it need not be `whole`.
+        """
+        status, headers = self.head()
+        need(status or not whole, "no answer came")
+        if not status:
+            return []
+        raw, ends, total = self._raw(), [], 0
+        for now, data in self.reads:
+            total += len(data)
+            ends.append(total)
+        at = raw.find(b"\r\n\r\n") + 4
+        if "chunked" not in headers.get("transfer-encoding", ""):
+            return [(self.reads[-1][0], raw[at:])]
+        parts = []
+        while True:
+            line_end = raw.find(b"\r\n", at)
+            size = int(raw[at:line_end].split(b";")[0], 16) if line_end > 0 else -1
+            cut = size < 0 or line_end + 2 + size > len(raw)
+            need(not (cut and whole), "a stream was cut")
+            if cut or size == 0:
+                return parts
+            at = line_end + 2 + size
+            now = self.reads[bisect.bisect_left(ends, at)][0]
+            parts.append((now, raw[line_end + 2 : at]))
+            at += 2
+
+    def events(self, whole=True):
+        """(seconds, object or "[DONE]") of a stream."""
+        found, rest = [], b""
+        for now, data in self.body(whole):
+            *events, rest = (rest + data).split(b"\n\n")
+            for event in events:
+                if event.startswith(b"data: "):
+                    text = event[6:].decode()
+                    found.append((now, text if text == "[DONE]" else json.loads(text)))
+        return found
+
+
+class Timed(Received):
+    """A request sent over a socket of its own, and what came back."""
+
+    def __init__(self, server, path, body):
+        super().__init__()
+        self.out = server.bytes_of(path, body)
+        self.socket = socket.create_connection((server.host, server.port), timeout=ANSWER_SECONDS)
+        self.socket.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
     def send(self):
         self.sent = time.perf_counter()
@@ -125,47 +196,14 @@ class Timed:
             self.reads.append((now, data))
         return bool(data)
 
-    def _body(self):
-        """(seconds, bytes) of the body's parts, chunked framing removed."""
-        raw = b"".join(data for _, data in self.reads)
-        ends, total = [], 0
-        for now, data in self.reads:
-            total += len(data)
-            ends.append((total, now))
-        head, _, _ = raw.partition(b"\r\n\r\n")
-        need(head.startswith(b"HTTP/1.1 200"), f"an answer was {raw[:600]!r}")
-        at = len(head) + 4
-        if b"chunked" not in head.lower():
-            return [(ends[-1][1], raw[at:])]
-        parts = []
-        while True:
-            line_end = raw.find(b"\r\n", at)
-            need(line_end > 0, "a stream was cut")
-            size = int(raw[at:line_end].split(b";")[0], 16)
-            if size == 0:
-                return parts
-            at = line_end + 2 + size
-            need(at <= len(raw), "a stream was cut")
-            parts.append((next(t for end, t in ends if end >= at), raw[line_end + 2 : at]))
-            at += 2
-
-    def events(self):
-        """(seconds, object or "[DONE]") of a stream."""
-        found, rest = [], b""
-        for now, data in self._body():
-            *whole, rest = (rest + data).split(b"\n\n")
-            for event in whole:
-                if event.startswith(b"data: "):
-                    text = event[6:].decode()
-                    found.append((now, text if text == "[DONE]" else json.loads(text)))
-        return found
-
 
 class Answer:
     """A stream that has ended: when its parts came, in seconds, and its last object."""
 
     def __init__(self, timed):
         self.sent = timed.sent
+        status, _ = timed.head()
+        need(status == 200, f"an answer was {status} {timed.body(whole=False)!r:.600}")
         events = timed.events()
         for _, event in events:
             need(event == "[DONE]" or "error" not in event, f"the stream says {event}")
