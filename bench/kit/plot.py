@@ -49,42 +49,51 @@ def first_token_times(figures):
     return [(at, kinds) for at, kinds in times.items() if kinds]
 
 
-def log_bars(title, groups, y):
-    """Horizontal bars on a logarithmic axis. `groups`: lists of (label, milliseconds, colour)."""
-    values = [value for group in groups for _, value, _ in group]
-    if not values:
-        return [], y
-    out = [text(20, y, title, font_weight="bold")]
-    low = 10 ** math.floor(math.log10(min(values)))
-    high = 10 ** max(math.ceil(math.log10(max(values))), math.log10(low) + 1)
+class LogAxis:
+    """Milliseconds to places, powers of ten at both ends."""
 
-    def place(value):
-        return LEFT + (RIGHT - LEFT) * math.log(value / low) / math.log(high / low)
+    def __init__(self, values):
+        self.low = 10.0 ** math.floor(math.log10(min(values)))
+        self.high = max(10.0 ** math.ceil(math.log10(max(values))), self.low * 10)
 
-    top = y + 12
-    y = top + 8
-    for group in groups:
-        for label, value, colour in group:
-            out.append(text(LEFT - 8, y + 12, label, text_anchor="end"))
-            out.append(bar(LEFT, y, place(value) - LEFT, colour))
-            out.append(text(place(value) + 5, y + 12, milliseconds(value)))
-            y += ROW
-        y += 8
-    power = low
-    while power <= high:
-        x = place(power)
-        out.insert(1, f'<path d="M{x:.1f} {top}V{y}" stroke="#ddd" fill="none"/>')
-        out.append(text(x, y + 14, milliseconds(power), text_anchor="middle", fill="#666"))
-        power *= 10
-    return out, y + 46
+    def place(self, value):
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return LEFT + (RIGHT - LEFT) * share
+
+    def grid(self, top, bottom):
+        """(lines, to be drawn first; labels)"""
+        lines, labels = [], []
+        power = self.low
+        while power <= self.high * 1.01:
+            x = self.place(power)
+            lines.append(f'<path d="M{x:.1f} {top}V{bottom}" stroke="#ddd" fill="none"/>')
+            name = milliseconds(power)
+            labels.append(text(x, bottom + 14, name, text_anchor="middle", fill="#666"))
+            power *= 10
+        return lines, labels
 
 
 def draw_times(figures, y):
-    groups = [
-        [(f"{at}, {kind}", kinds[kind], COLOURS[kind]) for kind in COLOURS if kind in kinds]
-        for at, kinds in first_token_times(figures)
-    ]
-    return log_bars("First token of a 16-token turn after kill -9", groups, y)
+    """Horizontal bars on a logarithmic axis."""
+    times = first_token_times(figures)
+    if not times:
+        return [], y
+    title = text(20, y, "First token of a 16-token turn after kill -9", font_weight="bold")
+    axis = LogAxis([value for _, kinds in times for value in kinds.values()])
+    out, top = [], y + 12
+    y = top + 8
+    for at, kinds in times:
+        for kind in COLOURS:
+            if kind not in kinds:
+                continue
+            x = axis.place(kinds[kind])
+            out.append(text(LEFT - 8, y + 12, f"{at}, {kind}", text_anchor="end"))
+            out.append(bar(LEFT, y, x - LEFT, COLOURS[kind]))
+            out.append(text(x + 5, y + 12, milliseconds(kinds[kind])))
+            y += ROW
+        y += 8
+    lines, labels = axis.grid(top, y)
+    return [title, *lines, *out, *labels], y + 46
 
 
 def draw_goals(figures, y):

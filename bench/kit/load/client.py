@@ -3,14 +3,16 @@ and nothing else; what they mean is read afterwards, so that the server's cores 
 """
 
 import asyncio
+import contextlib
 import dataclasses
 import functools
 import time
 
-from kit.machine import BenchError
+from kit.machine import BenchError, say
 from kit.server import Received, tokens_of
 
 PATH = "/v1/chat/completions"
+TELL_SECONDS = 5
 ANSWER_SECONDS = 3600  # of the last one of a storm that has to be computed again
 
 
@@ -207,8 +209,32 @@ async def ask(target, turn):
     return await finish(turn, await start(target, turn))
 
 
+@contextlib.asynccontextmanager
+async def told(what):
+    """Says what() every few seconds, so that a long wait is seen to go on."""
+
+    async def tell():
+        while True:
+            await asyncio.sleep(TELL_SECONDS)
+            say(f"  {what()}")
+
+    teller = asyncio.ensure_future(tell())
+    try:
+        yield
+    finally:
+        teller.cancel()
+
+
 async def ask_at_once(target, turns):
-    return await asyncio.gather(*(ask(target, turn) for turn in turns))
+    exchanges = await asyncio.gather(*(start(target, turn) for turn in turns))
+
+    def state():
+        begun = sum(one.seen > 0 for one in exchanges)
+        ended = sum(one.over.done() for one in exchanges)
+        return f"of {len(turns)} answers {begun} have begun, {ended} have ended"
+
+    async with told(state):
+        return await asyncio.gather(*map(finish, turns, exchanges))
 
 
 def need_done(outcomes):

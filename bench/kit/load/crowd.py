@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import itertools
 
-from kit.load.client import finish, start
+from kit.load.client import finish, start, told
 
 RETRY_SECONDS_MAX = 5.0
 
@@ -81,9 +81,13 @@ class Crowd:
         self.begun = loop.time()
         if seconds is not None:
             loop.call_later(seconds, self.end)
-        await asyncio.gather(*people)
+        async with told(self.state):
+            await asyncio.gather(*people)
         self.ended = loop.time()
         return self.outcomes
+
+    def state(self):
+        return f"{self.phase}: {len(self.outcomes)} turns, {len(self.under_way)} more under way"
 
     @property
     def seconds(self):

@@ -17,8 +17,13 @@ import collections
 import dataclasses
 import random
 import re
+import time
 
-REPLAYS = 8
+from kit.machine import say
+
+TELL_SECONDS = 5
+REPLAYS, REPLAYS_MIN = 8, 4
+REPLAY_TOKENS_MAX = 20000  # of their prompts, which are computed for it
 ALIKE_MIN = 0.5  # share of replays that begin as the answer did; a wrong context gives next to none
 ALIKE_WORDS = 2
 CLOSING_TOKENS_MAX = 4  # that end the answer before a turn: a window that begins with it lacks them
@@ -242,13 +247,19 @@ def replayed(witness, sessions, draw):
         for outcome in session.outcomes:
             _, turn = session.in_window(outcome)
             if turn is not None and outcome.end == "done" and turn.answer.strip():
-                pairs.append((session.name, turn.turn))
+                pairs.append((session.name, turn.turn, outcome.usage["prompt_tokens"]))
     draw.shuffle(pairs)
-    texts = [witness.replay(*pair) for pair in pairs[:REPLAYS]]
+    texts, tokens = [], 0
+    for name, turn, prompt_tokens in pairs[:REPLAYS]:
+        tokens += prompt_tokens
+        if texts and tokens > REPLAY_TOKENS_MAX:
+            break
+        say(f"  running an answer to {prompt_tokens} tokens again")
+        texts.append(witness.replay(name, turn))
     equal = sum(now == then for now, then in texts)
     alike = sum(now.split()[:ALIKE_WORDS] == then.split()[:ALIKE_WORDS] for now, then in texts)
     told = f"of {len(texts)} answers run again {equal} are equal and {alike} begin alike"
-    few = len(texts) >= 4 and alike < ALIKE_MIN * len(texts)
+    few = len(texts) >= REPLAYS_MIN and alike < ALIKE_MIN * len(texts)
     return len(texts), told, f"answers do not belong to their prompts: {told}" if few else ""
 
 
@@ -265,7 +276,11 @@ def judge(witness, outcomes, of_number, before=None, exact_max=2000):
     ]
     draw, verdict = random.Random(len(outcomes)), Verdict(asked=len(outcomes))
     chosen = set(map(id, draw.sample(outcomes, min(exact_max, len(outcomes)))))
-    for session in sessions:
+    spoken = time.monotonic()
+    for place, session in enumerate(sessions):
+        if time.monotonic() - spoken > TELL_SECONDS:
+            spoken = time.monotonic()
+            say(f"  {place} of {len(sessions)} sessions")
         session.check_log()
         session.check_usage()
         verdict.words_said += session.check_words(of_number)

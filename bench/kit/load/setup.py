@@ -83,10 +83,6 @@ class Setup:
             f"{scenario} ends the server with kill -9 and starts it again: not with --url",
         )
 
-    def pick(self, quick, fake, real):
-        """A size: for --quick, for the fake executor, for a model."""
-        return quick if self.quick else fake if self.exact else real
-
     def goal(self, text):
         """The goals are those of a model on a machine; the fake executor takes no time."""
         return "" if self.exact else text
