@@ -253,10 +253,10 @@ class PartsTest(unittest.TestCase):
             ("done", ""): stream_of([delta("a"), "[DONE]"]),
             ("broken", ""): stream_of([delta("a")], whole=False),
             ("failed", "in stream: unavailable"): stream_of([delta("a"), error]),
-            ("broken", "no connection"): stream_of([]),
+            ("broken", "no answer"): stream_of([]),
             ("refused", "429"): refused,
         }
-        cases["broken", "no connection"].reads = []
+        cases["broken", "no answer"].reads = []
         for (end, told), exchange in cases.items():
             exchange.left = exchange.timed_out = False
             outcome = Outcome(turn, exchange)

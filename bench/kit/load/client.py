@@ -12,7 +12,7 @@ from kit.machine import BenchError, say
 from kit.server import Received, tokens_of
 
 PATH = "/v1/chat/completions"
-TELL_SECONDS = 5
+TELL_SECONDS, TELL_SECONDS_MAX = 4, 30
 ANSWER_SECONDS = 3600  # of the last one of a storm that has to be computed again
 
 
@@ -101,7 +101,7 @@ class Outcome:
         if self.exchange.timed_out:
             return "timeout"
         if self.status == 0:
-            return "" if self.exchange.left else "no connection"
+            return "" if self.exchange.left else "no answer"
         if self.status != 200:
             return str(self.status)
         codes = [one["error"].get("code") for one in self.objects if "error" in one]
@@ -211,12 +211,14 @@ async def ask(target, turn):
 
 @contextlib.asynccontextmanager
 async def told(what):
-    """Says what() every few seconds, so that a long wait is seen to go on."""
+    """Says what() now and then, so that a long wait is seen to go on."""
 
     async def tell():
+        pause = TELL_SECONDS
         while True:
-            await asyncio.sleep(TELL_SECONDS)
+            await asyncio.sleep(pause)
             say(f"  {what()}")
+            pause = min(pause * 1.5, TELL_SECONDS_MAX)
 
     teller = asyncio.ensure_future(tell())
     try:

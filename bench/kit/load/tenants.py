@@ -15,11 +15,13 @@ from kit.report import Figure, over, spread
 
 STREAMS = 4
 STREAM_TOKENS = 3000  # the most that a stream says; a long prefill must end before
-FLOOD_USERS = 16
+FULL_PROMPT = 7000  # tokens, what the goals were set for
+CALM_USERS, FLOOD_USERS = 2, 16
+FLOOD_SECONDS_MAX = 180  # then a round ends with what was answered
 
 
 def prompt_tokens(setup):
-    return setup.arguments.prompt or (600 if setup.quick else 7000)
+    return setup.arguments.prompt or (600 if setup.quick else FULL_PROMPT)
 
 
 class Prefill:
@@ -100,7 +102,7 @@ async def prefill(setup):
         "prefill_longest_gap",
         at,
         median(gaps) / target,
-        setup.goal("<= 1.5"),
+        setup.goal("<= 1.5", tokens >= FULL_PROMPT),
         f"longest gap between tokens {median(gaps):.1f} ms",
         f"time target of a step: {target:g} ms",
         {"gaps_ms": gaps, "step_target_ms": target},
@@ -110,7 +112,7 @@ async def prefill(setup):
         "prefill_speed",
         at,
         over(beside, alone),
-        setup.goal(">= 0.6"),
+        setup.goal(">= 0.6", tokens >= FULL_PROMPT),
         f"{median(beside):.0f} tokens/s beside them",
         f"{median(alone):.0f} tokens/s alone",
         {"beside_tokens_per_s": beside, "alone_tokens_per_s": alone},
@@ -119,40 +121,54 @@ async def prefill(setup):
     return Result(run, [worst, speed], verdict)
 
 
+class Flood:
+    """A calm tenant and one that floods the server, in turns."""
+
+    def __init__(self, run, quick):
+        self.run, self.turns = run, 4 if quick else 10
+        bytes_too = 4 if run.setup.exact else 1
+        shape = Shape(think=0.1, short_tokens=24 * bytes_too, long_share=0.0, answer_tokens=(8, 8))
+        self.calm = [run.plan.user(number, shape, "calm", "calm") for number in range(CALM_USERS)]
+        shape = dataclasses.replace(shape_of(run.setup), think=0.0, long_share=0.8)
+        self.users = 6 if quick else FLOOD_USERS
+        self.flood = [run.plan.user(n, shape, "flood", "flood") for n in range(self.users)]
+
+    async def talk(self, phase):
+        """The calm tenant; the p95 of its first tokens."""
+        crowd = Crowd(self.run.target, phase)
+        people = [crowd.user(steps, self.turns) for steps in self.calm]
+        await self.run.crowd(crowd, people, FLOOD_SECONDS_MAX)
+        times = numbers.first_ms(crowd.outcomes)
+        need(times, f"{phase}: nobody had a first token within {FLOOD_SECONDS_MAX} s")
+        return numbers.percentile(times, 95)
+
+    async def beside(self):
+        flood = Crowd(self.run.target, "flood")
+        people = [flood.user(steps) for steps in self.flood]
+        flooding = asyncio.ensure_future(self.run.crowd(flood, people))
+        while len(flood.under_way) < self.users and not flooding.done():
+            await asyncio.sleep(0.005)
+        p95 = await self.talk("beside the flood")
+        flood.end(leave=True)
+        await flooding
+        return p95
+
+
 async def fair(setup):
     """Two tenants, one of which floods the server; the baseline is the other one alone."""
     setup = setup.sized(32768, 4096)
-    turns = 5 if setup.quick else 10
-    flood_shape = dataclasses.replace(
-        shape_of(setup), think=0.0, long_share=0.8, sessions_at_once=2
-    )
-    bytes_too = 4 if setup.exact else 1
-    calm_shape = Shape(
-        think=0.1, short_tokens=24 * bytes_too, long_share=0.0, answer_tokens=(8, 8)
-    )
     with Run(setup, "fair") as run:
-        steps = [run.plan.user(number, calm_shape, "calm", "calm") for number in range(2)]
-        floods = [run.plan.user(n, flood_shape, "flood", "flood") for n in range(FLOOD_USERS)]
+        tenants = Flood(run, setup.quick)
         for number in range(setup.repeat):
-            calm = Crowd(run.target, "alone")
-            await run.crowd(calm, [calm.user(one, turns) for one in steps])
-            flood = Crowd(run.target, "flood")
-            flooding = asyncio.ensure_future(run.crowd(flood, [flood.user(one) for one in floods]))
-            while len(flood.under_way) < FLOOD_USERS and not flooding.done():
-                await asyncio.sleep(0.005)
-            beside = Crowd(run.target, "beside the flood")
-            await run.crowd(beside, [beside.user(one, turns) for one in steps])
-            flood.end(leave=True)
-            await flooding
+            alone, beside = await tenants.talk("alone"), await tenants.beside()
             say(
-                f"fair: {number + 1} of {setup.repeat}: p95 of first tokens "
-                f"{numbers.percentile(numbers.first_ms(calm.outcomes), 95):.1f} ms alone, "
-                f"{numbers.percentile(numbers.first_ms(beside.outcomes), 95):.1f} beside a flood"
+                f"fair: {number + 1} of {setup.repeat}: p95 of first tokens {alone:.1f} ms alone, "
+                f"{beside:.1f} beside a flood"
             )
         verdict = run.judge()
     figure = p95_figure(
         "fair_first_token",
-        f"2 users beside {FLOOD_USERS}",
+        f"{CALM_USERS} users beside {tenants.users}",
         setup.goal("<= 2"),
         first_tokens(run, "beside the flood"),
         first_tokens(run, "alone"),
