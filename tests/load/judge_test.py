@@ -158,6 +158,21 @@ class JudgeTest(unittest.TestCase):
         world.witness.archived = 1
         self.assertEqual(world.judge().faults, [])
 
+    def test_what_was_heard_of_a_dropped_answer_is_how_it_begins(self):
+        world = World(turns=1)
+        world.outcomes[0].end, world.outcomes[0].text = "left", "#"
+        self.assertIn("begun and kept differ", world.judge().faults[0])
+
+    def test_the_parts_of_a_prompt_make_up_the_whole(self):
+        world = World(turns=1)
+        world.outcomes[0].tenuto["kv"]["restored"] += 1
+        self.assertIn("but parts", world.judge().faults[0])
+
+    def test_the_session_that_an_answer_names(self):
+        world = World(turns=1)
+        world.outcomes[0].tenuto["session"] = world.outcomes[1].turn.session
+        self.assertIn("the answer says it is of", world.judge().faults[0])
+
     def test_a_refused_turn_leaves_nothing(self):
         world = World(turns=1)
         world.outcomes[0].end = "refused"
