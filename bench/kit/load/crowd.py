@@ -20,7 +20,9 @@ class Crowd:
         self.begun = self.ended = asyncio.get_running_loop().time()
 
     async def turn(self, turn, phase=""):
-        await self.target.up.wait()
+        if not self.target.up.is_set():
+            await self.target.up.wait()
+            phase = "reconnect"
         turn.phase = phase or self.phase
         exchange = await start(self.target, turn)
         self.under_way.add(exchange)

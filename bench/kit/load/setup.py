@@ -4,6 +4,7 @@ import contextlib
 import copy
 import pathlib
 import shutil
+import sqlite3
 import subprocess
 import tempfile
 import time
@@ -29,8 +30,10 @@ class Setup:
         self.exact = self.model is None
         self.more_flags, self.serve_flags = arguments.serve_flags.split(), []
         self.cells, self.window, self.fields = 0, 0, {}
-        self.tokens_per_word, self.name, self.fingerprint = 1.0, "", ""
-        self.temp = pathlib.Path(tempfile.mkdtemp(prefix="tenuto-load-"))
+        self.tokens_per_word, self.name, self.fingerprint, self.log_format = 1.0, "", "", 0
+        # Beside the results: a disk, which a folder for temporary files need not be.
+        self.out.mkdir(parents=True, exist_ok=True)
+        self.temp = pathlib.Path(tempfile.mkdtemp(prefix="tmp-load-", dir=self.out))
 
     def open(self):
         """Starts the server once, so that what is wrong is said before anything is measured."""
@@ -57,7 +60,11 @@ class Setup:
                 # Its tokens are bytes. An answer that ends with half a character could not be sent
                 # to the plain server as text, so none begins one.
                 self.fields = {"logit_bias": {str(server.tokenize("\u00e9")[0]): -100}}
-        shutil.rmtree(self.temp / "probe", ignore_errors=True)
+        if not self.remote:
+            log = sqlite3.connect(self.temp / "probe/log.db")
+            self.log_format = log.execute("PRAGMA user_version").fetchone()[0]
+            log.close()
+            shutil.rmtree(self.temp / "probe")
 
     def close(self):
         shutil.rmtree(self.temp, ignore_errors=True)

@@ -79,7 +79,8 @@ def make(setup, plan, folder):
 def prepared(setup, run):
     """The store of the run, with sessions that are made once for a model, and kept."""
     users, tokens = sizes(setup)
-    key = f"{setup.fingerprint}/{users}/{tokens}/{setup.seed}/{setup.serve_flags}"
+    made_by = f"{setup.fingerprint}/{setup.log_format}/{setup.serve_flags}"
+    key = f"{made_by}/{users}/{tokens}/{setup.seed}"
     name = f"load-storm-{users}x{tokens}-{hashlib.sha256(key.encode()).hexdigest()[:12]}"
     # The fake executor makes them in no time.
     folder = (setup.temp if setup.exact else setup.out / "cache") / name

@@ -169,7 +169,7 @@ async def fair(setup):
     figure = p95_figure(
         "fair_first_token",
         f"{CALM_USERS} users beside {tenants.users}",
-        setup.goal("<= 2"),
+        setup.goal("<= 2", not setup.quick),
         first_tokens(run, "beside the flood"),
         first_tokens(run, "alone"),
         ("beside the flood", "alone"),
