@@ -24,8 +24,8 @@ struct ImportTotal {
 };
 
 // In requests of a few MiB, each ending with an answer; progress goes to `err`. An error names the
-// line from which on nothing was taken. Each request has a key of its place and its bytes, so that a
-// second run over the same file adds what the first did not come to.
+// line from which on nothing was taken. Each request has a key of its place and its bytes, so that
+// a second run over the same file adds what the first did not come to.
 Result<ImportTotal> ImportThroughServer(const std::string& control_socket, const SessionKey& key,
                                         ImportSource source, std::ostream& err);
 
