@@ -18,10 +18,14 @@
 
 namespace tenuto {
 
+// Interactive turns are admitted before batch ones.
+enum class TurnPriority : uint8_t { kInteractive, kBatch };
+
 struct TurnRequest {
   // None: the request leaves nothing on disk and may reuse a live prefix of the same `identity`.
   std::optional<SessionKey> session;
   std::string identity = "default::me::default";  // tenant::user::agent
+  TurnPriority priority = TurnPriority::kInteractive;
 
   // Exactly one of these three is the input.
   enum class Kind : uint8_t { kChat, kText, kTokens };
