@@ -165,7 +165,7 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
       SessionSettingsOf(config, server.executor->info()), epoch, server.indexes.get()});
   SweepSessions(server, kSweepGoOnNs);
   ServiceSettings service;
-  service.turns_running_max = config.parallel;
+  service.admission.turns_running_max = config.parallel;
   server.service =
       std::make_unique<Service>(service, *server.sessions, *server.core, server.metrics);
   return Ok();

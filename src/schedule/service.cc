@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <deque>
 #include <map>
 #include <set>
 #include <utility>
@@ -59,11 +58,9 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
         core(c),
         queued_gauge(
             metrics.GetGauge("tenuto_turns_queued", "Turns that wait for a place in the engine")),
-        running_gauge(metrics.GetGauge("tenuto_turns_running", "Turns in the engine")),
-        queue_seconds(
-            metrics.GetHistogram("tenuto_queue_seconds", "Waiting before admission, per turn")),
         refused(metrics.GetCounter("tenuto_turns_refused_total",
-                                   "Turns refused since the queue was full")) {}
+                                   "Turns refused since the queue was full")),
+        admission(s.admission, m, metrics) {}
 
   void Submit(uint64_t ticket, TurnRequest request, TurnSink sink);
   void Cancel(uint64_t ticket);
@@ -71,11 +68,11 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
               ReplayDone done);
   void RunReplay(uint64_t ticket, const SessionKey& key, ReplayRequest request, TurnPrompt prompt,
                  ReplayDone done);
-  void Ready(const TurnPtr& turn, bool preempted);
+  void Ready(const TurnPtr& turn);
+  void Preempted(const TurnPtr& turn);
   void Finished(const TurnPtr& turn);
-  void Pump();
-  void RelievePressure();
   void Room();
+  void CountQueued();
   void Shutdown(std::function<void()> done);
   void CheckStopped();
 
@@ -83,20 +80,12 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
   SessionManager& sessions;
   Runner& core;
   Gauge& queued_gauge;
-  Gauge& running_gauge;
-  Histogram& queue_seconds;
   Counter& refused;
 
   std::atomic<uint64_t> next_ticket{1};
   std::map<uint64_t, TurnPtr> turns;  // all that are not finished, by ticket: oldest first
   std::set<uint64_t> replays;         // whose prompt is being read
-  std::deque<TurnPtr> ready;          // prepared, first come first served
-  std::map<uint64_t, TurnPtr> running;
-  uint64_t admissions = 0;
-  bool starved = false;  // a running turn waits for cells and nothing could be done when it said so
-  TurnPtr preempting;    // asked to leave the engine, and not off it yet
-  bool hold_back =
-      false;  // what was preempted waits until a turn has ended: it would only take the cells back
+  Admission admission;
   bool stopping = false;
   std::function<void()> stopped;
 };
@@ -104,7 +93,8 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink) {
   const auto refuse = [&](Error error) { sink.on_done(std::move(error)); };
   if (stopping) return refuse(Stopping());
-  if (turns.size() >= settings.turns_queued_max + static_cast<size_t>(settings.turns_running_max)) {
+  const auto running_max = static_cast<size_t>(settings.admission.turns_running_max);
+  if (turns.size() >= settings.turns_queued_max + running_max) {
     refused.Add();
     return refuse(
         Error(Code::kExhausted, "too many turns are waiting; try again later").At("queue"));
@@ -115,7 +105,7 @@ void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink)
   turn->sink = std::move(sink);
   turn->submitted_ns = sessions.context().clock.MonotonicNs();
   turns.emplace(ticket, turn);
-  queued_gauge.Set(static_cast<int64_t>(turns.size() - running.size()));
+  CountQueued();
   sessions.SetIdle(false);
   sessions.Begin(turn);
 }
@@ -160,96 +150,50 @@ void Service::State::Cancel(uint64_t ticket) {
   const auto it = turns.find(ticket);
   if (it == turns.end()) return;
   const TurnPtr turn = it->second;
-  std::erase(ready, turn);
+  admission.Drop(turn);
   sessions.Cancel(turn, /*stopping=*/false);
 }
 
-void Service::State::Ready(const TurnPtr& turn, bool preempted) {
-  if (preempted && turn == preempting) {
-    preempting = nullptr;
-    // Its cells are on their way: who still has none after that says so again.
-    starved = false;
-  }
+void Service::State::Ready(const TurnPtr& turn) {
   if (turn->phase == TurnPhase::kDone) return;
-  if (preempted) {
-    running.erase(turn->id);
-    // It was admitted once: it goes on before those that never ran.
-    ready.push_front(turn);
-    hold_back = true;
-  } else {
-    ready.push_back(turn);
-  }
-  if (turn->cancelled || turn->stopping) {
-    std::erase(ready, turn);
-    sessions.Cancel(turn, turn->stopping);
-    return;
-  }
-  Pump();
+  if (turn->cancelled || turn->stopping) return sessions.Cancel(turn, turn->stopping);
+  admission.Ready(turn);
+  CountQueued();
+}
+
+void Service::State::Preempted(const TurnPtr& turn) {
+  admission.OffEngine(turn);
+  if (turn->phase == TurnPhase::kDone) return;
+  if (turn->cancelled || turn->stopping) return sessions.Cancel(turn, turn->stopping);
+  admission.Resume(turn);
+  CountQueued();
 }
 
 void Service::State::Finished(const TurnPtr& turn) {
   turns.erase(turn->id);
-  running.erase(turn->id);
-  std::erase(ready, turn);
-  if (turn == preempting) preempting = nullptr;  // it ended before it could be taken off
-  hold_back = false;
-  Room();
+  admission.Ended(turn);
+  CountQueued();
   sessions.SetIdle(turns.empty() && !stopping);
   CheckStopped();
 }
 
 void Service::State::Room() {
-  if (starved) RelievePressure();
-  Pump();
+  admission.Room();
+  CountQueued();
 }
 
-// Strictly in order: a large turn is not overtaken until it starves.
-void Service::State::Pump() {
-  if (hold_back && !running.empty()) return;
-  hold_back = false;
-  while (!ready.empty() && static_cast<int32_t>(running.size()) < settings.turns_running_max) {
-    const TurnPtr turn = ready.front();
-    if (!sessions.Admit(turn)) break;
-    ready.pop_front();
-    running.emplace(turn->id, turn);
-    turn->admitted_order = ++admissions;
-    if (turn->preemptions == 0) queue_seconds.Observe(turn->outcome.times.queue * 1e-3);
-    sessions.Run(turn);
-  }
-  queued_gauge.Set(static_cast<int64_t>(turns.size() - running.size()));
-  running_gauge.Set(static_cast<int64_t>(running.size()));
-}
-
-// A running turn has no cells for its next token. Idle sequences go first; then the turn that was
-// admitted last, unless it is the only one. One turn at a time: the next is asked to leave only
-// when the last one's cells did not do.
-void Service::State::RelievePressure() {
-  starved = preempting != nullptr;
-  if (starved) return;
-  if (sessions.residency().EvictOldestIdle()) return;
-  TurnPtr youngest;
-  int32_t candidates = 0;
-  for (const auto& [id, turn] : running) {
-    if (turn->phase != TurnPhase::kRunning) continue;
-    ++candidates;
-    if (!youngest || turn->admitted_order > youngest->admitted_order) youngest = turn;
-  }
-  if (candidates < 2) {
-    // Others are being restored, committed or stored: asked again when one of them lets go.
-    starved = true;
-    return;
-  }
-  preempting = youngest;
-  sessions.Preempt(youngest);
+void Service::State::CountQueued() {
+  queued_gauge.Set(static_cast<int64_t>(turns.size() - admission.running()));
 }
 
 void Service::State::Shutdown(std::function<void()> done) {
   stopping = true;
   stopped = std::move(done);
   Log(LogLevel::kInfo, "service.stopping", {{"turns", static_cast<uint64_t>(turns.size())}});
-  ready.clear();
   // A copy: turns end and leave the map while we walk.
   const auto open = turns;
+  for (const auto& [id, turn] : open)
+    admission.Drop(turn);
   for (const auto& [id, turn] : open)
     sessions.Cancel(turn, /*stopping=*/true);
   CheckStopped();
@@ -265,10 +209,10 @@ Service::Service(ServiceSettings settings, SessionManager& sessions, Runner& cor
   const std::weak_ptr<State> weak = state_;
   TurnEvents events;
   events.on_ready = [weak](const TurnPtr& turn) {
-    if (const auto state = weak.lock()) state->Ready(turn, false);
+    if (const auto state = weak.lock()) state->Ready(turn);
   };
   events.on_preempted = [weak](const TurnPtr& turn) {
-    if (const auto state = weak.lock()) state->Ready(turn, true);
+    if (const auto state = weak.lock()) state->Preempted(turn);
   };
   events.on_room = [weak] {
     if (const auto state = weak.lock()) state->Room();
@@ -278,7 +222,7 @@ Service::Service(ServiceSettings settings, SessionManager& sessions, Runner& cor
   };
   sessions.SetEvents(std::move(events));
   sessions.context().engine.SetPressureCallback([weak](RunId) {
-    if (const auto state = weak.lock()) state->RelievePressure();
+    if (const auto state = weak.lock()) state->admission.RelievePressure();
   });
 }
 
@@ -293,7 +237,7 @@ int32_t Service::window_tokens() const {
 }
 
 int32_t Service::turns_running_max() const {
-  return state_->settings.turns_running_max;
+  return state_->settings.admission.turns_running_max;
 }
 
 Result<std::vector<TokenId>> Service::Tokenize(std::string_view text, bool add_special,

@@ -1,6 +1,6 @@
-// The one door to everything behind HTTP: turns, sessions, counters. Owns admission (who runs when)
-// over session/. Thread-safe: each call posts to the core runner and answers by callback on the
-// core runner. Callbacks must not block; HTTP threads post on to their own loop from there.
+// The one door to everything behind HTTP: turns, sessions, counters. Which turn runs when is
+// decided in admission.h. Thread-safe: each call posts to the core runner and answers by callback
+// on the core runner. Callbacks must not block; HTTP threads post on to their own loop from there.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +17,7 @@
 #include "chat/message.h"
 #include "engine/types.h"
 #include "io/runner.h"
+#include "schedule/admission.h"
 #include "session/import.h"
 #include "session/recall_types.h"
 #include "session/session_settings.h"
@@ -27,7 +28,7 @@ namespace tenuto {
 class SessionManager;
 
 struct ServiceSettings {
-  int32_t turns_running_max = 8;            // -np
+  AdmissionSettings admission;
   size_t turns_queued_max = kTurnQueueMax;  // more: kExhausted at once
 };
 

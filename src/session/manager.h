@@ -47,6 +47,9 @@ class SessionManager {
 
   // The turn waits for its session's lease and is prepared. Ends in on_ready or on_finished.
   void Begin(const TurnPtr& turn);
+  // What a turn that waits would compute if it were admitted now, as far as that is known: prompt
+  // tokens without KV, and its answer, of which no more than the reserve counts. At least 1.
+  int64_t TokensToCompute(const Turn& turn) const;
   // Gives a ready turn its sequence and cells. False: no room now. May evict idle ones.
   bool Admit(const TurnPtr& turn);
   // REQUIRES: admitted. Ends in on_finished or on_preempted.

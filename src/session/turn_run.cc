@@ -55,6 +55,22 @@ int32_t SessionManager::MaxNewTokens(const Turn& turn) const {
   return std::clamp(*turn.request.max_tokens - answered, 0, std::max(0, room));
 }
 
+int64_t SessionManager::TokensToCompute(const Turn& turn) const {
+  TokenPos known = 0;
+  if (turn.session) {
+    const TokenPos stored = context_.keeps_kv() ? turn.session->chain.end() : 0;
+    known = std::min(KeptKv(turn), std::max(turn.session->resident.live_end, stored));
+  } else {
+    const std::vector<TokenId> window = WindowOf(turn);
+    for (const AnonymousPtr& held : anonymous_)
+      if (held->identity == turn.request.identity)
+        known = std::max(known, LivePrefix(*held, window));
+  }
+  // The last token is computed whatever is known (INV-6).
+  const int32_t prompt = std::max(1, WindowSize(turn) - known);
+  return int64_t{prompt} + std::min(MaxNewTokens(turn), context_.settings.answer_reserve_tokens);
+}
+
 bool SessionManager::Admit(const TurnPtr& turn) {
   TENUTO_CHECK(turn->phase == TurnPhase::kReady);
   const int32_t size = WindowSize(*turn);

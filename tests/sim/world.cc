@@ -142,8 +142,8 @@ struct Life {
     manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(),
                                                               core, pool, sim.clock(), sim.random(),
                                                               metrics, session, epoch, &indexes});
-    service = std::make_unique<Service>(ServiceSettings{settings.running_max, 100}, *manager, core,
-                                        metrics);
+    service = std::make_unique<Service>(
+        ServiceSettings{{.turns_running_max = settings.running_max}, 100}, *manager, core, metrics);
   }
 
   World& owner;
