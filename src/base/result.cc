@@ -37,6 +37,11 @@ Error Error::At(std::string field) && {
   return std::move(*this);
 }
 
+Error Error::RetryAfter(int64_t seconds) && {
+  retry_after_s_ = seconds;
+  return std::move(*this);
+}
+
 void DieOnError(const Error& error) {
   std::fprintf(stderr, "tenuto: internal error: value() of an error: %s: %s\n",
                CodeName(error.code()).data(), error.message().c_str());

@@ -34,15 +34,19 @@ class [[nodiscard]] Error {
   const std::string& message() const { return message_; }
   // For kInvalid: the request field at fault ("messages[0].content"), empty where none is.
   const std::string& field() const { return field_; }
+  // Seconds after which the same may go through; 0: nobody knows.
+  int64_t retry_after_s() const { return retry_after_s_; }
 
   // Adds what the caller was doing, once per layer: "open store /x: permission denied".
   Error With(std::string_view context) &&;
   Error At(std::string field) &&;
+  Error RetryAfter(int64_t seconds) &&;
 
  private:
   Code code_;
   std::string message_;
   std::string field_;
+  int64_t retry_after_s_ = 0;
 };
 
 [[noreturn]] void DieOnError(const Error& error);

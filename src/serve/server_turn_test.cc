@@ -406,6 +406,7 @@ TEST(Turns, AFullQueueIs429) {
   EXPECT_EQ(refused.status, 429) << refused.body;
   EXPECT_EQ(refused.Header("Retry-After"), "1");
   EXPECT_EQ(refused.Json().at("error").at("type"), "rate_limit_error");
+  EXPECT_EQ(refused.Json().at("error").at("param"), "queue");
   server.gate.Open();
   EXPECT_NE(busy.ReadUntil("data: [DONE]").find("finish_reason"), std::string::npos);
 }

@@ -1,12 +1,17 @@
 #include "serve/answers/errors.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <string>
+
 #include "serve/json/writer.h"
 
 namespace tenuto {
 namespace {
 
-constexpr std::string_view kRetryAfterSeconds = "1";
-constexpr std::string_view kQuota = "insufficient_quota";  // OpenAI's type and code for it
+constexpr int64_t kRetryAfterSeconds = 1;
+constexpr std::string_view kRateLimit = "rate_limit_exceeded";  // OpenAI's code for it
+constexpr std::string_view kQuota = "insufficient_quota";       // OpenAI's type and code for it
 
 std::string_view TypeOf(int status) {
   switch (status) {
@@ -79,12 +84,18 @@ bool IsQuota(const Error& error) {
   return error.code() == Code::kExhausted && error.field().starts_with("quota.");
 }
 
-HttpResponse Response(int status, std::string body) {
+bool IsLimit(const Error& error) {
+  return error.code() == Code::kExhausted &&
+         (error.field() == "queue" || error.field().starts_with("limit."));
+}
+
+HttpResponse Response(int status, std::string body, int64_t retry_after_s = 0) {
   HttpResponse response;
   response.status = status;
   response.body = std::move(body);
   if (status == 429 || status == 503) {
-    response.headers.push_back({"Retry-After", std::string(kRetryAfterSeconds)});
+    response.headers.push_back(
+        {"Retry-After", std::to_string(std::max(retry_after_s, kRetryAfterSeconds))});
   }
   if (status == 401) response.headers.push_back({"WWW-Authenticate", "Bearer"});
   return response;
@@ -101,7 +112,7 @@ int StatusOf(const Error& error) {
     case Code::kConflict:
       return 409;
     case Code::kExhausted:
-      return error.field() == "queue" || IsQuota(error) ? 429 : 503;
+      return IsLimit(error) || IsQuota(error) ? 429 : 503;
     case Code::kUnavailable:
       return 503;
     case Code::kDenied:
@@ -116,7 +127,9 @@ int StatusOf(const Error& error) {
 std::string ErrorBody(const Error& error) {
   if (IsQuota(error)) return Body(kQuota, error.message(), error.field(), kQuota);
   const int status = StatusOf(error);
-  if (status == 429) return Body(TypeOf(status), error.message(), "", CodeOf(status));
+  if (IsLimit(error))
+    return Body(TypeOf(status), error.message(), error.field(),
+                error.field() == "queue" ? CodeOf(status) : kRateLimit);
   return Body(TypeOf(status), error.message(), error.field(), CodeName(error.code()));
 }
 
@@ -125,7 +138,7 @@ std::string ErrorBody(int status, std::string_view message) {
 }
 
 HttpResponse ErrorResponse(const Error& error) {
-  if (!IsQuota(error)) return Response(StatusOf(error), ErrorBody(error));
+  if (!IsQuota(error)) return Response(StatusOf(error), ErrorBody(error), error.retry_after_s());
   // OpenAI's clients try a 429 again by themselves unless this header says no.
   HttpResponse response;
   response.status = StatusOf(error);

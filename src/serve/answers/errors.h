@@ -9,7 +9,8 @@
 
 namespace tenuto {
 
-// 429 for a full queue (kExhausted at "queue") or quota (at "quota.NAME"), else by Code alone.
+// 429 for a full queue (kExhausted at "queue"), a limit (at "limit.NAME") or a quota (at
+// "quota.NAME"), else by Code alone.
 int StatusOf(const Error& error);
 
 // {"error":{"message","type","param","code"}}

@@ -32,5 +32,29 @@ TEST(Errors, NoFaultOfTheClientHasTheServersCode) {
   EXPECT_EQ(Member(500, "code"), "internal");
 }
 
+std::string RetryAfterOf(const HttpResponse& response) {
+  for (const auto& header : response.headers)
+    if (header.name == "Retry-After") return header.value;
+  return "";
+}
+
+TEST(Errors, ALimitSaysItsNameAndWhenToTryAgain) {
+  const Error limit =
+      Error(Code::kExhausted, "too much").At("limit.tenant_tokens_per_minute").RetryAfter(17);
+  const HttpResponse response = ErrorResponse(limit);
+  EXPECT_EQ(response.status, 429);
+  EXPECT_EQ(RetryAfterOf(response), "17");
+  const auto error = boost::json::parse(response.body).at("error");
+  EXPECT_EQ(error.at("type"), "rate_limit_error");
+  EXPECT_EQ(error.at("code"), "rate_limit_exceeded");
+  EXPECT_EQ(error.at("param"), "limit.tenant_tokens_per_minute");
+
+  const HttpResponse queue = ErrorResponse(Error(Code::kExhausted, "full").At("queue"));
+  EXPECT_EQ(queue.status, 429);
+  EXPECT_EQ(RetryAfterOf(queue), "1");
+  EXPECT_EQ(boost::json::parse(queue.body).at("error").at("code"), "queue_full");
+  EXPECT_EQ(boost::json::parse(queue.body).at("error").at("param"), "queue");
+}
+
 }  // namespace
 }  // namespace tenuto

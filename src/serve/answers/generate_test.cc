@@ -238,14 +238,15 @@ TEST(Errors, StatusesAndShape) {
       {Error(Code::kDenied, "m"), 403},
       {Error(Code::kCorrupt, "m"), 500},
       {Error(Code::kIo, "m"), 500},
-      {Error(Code::kExhausted, "m").At("queue"), 429}};
+      {Error(Code::kExhausted, "m").At("queue"), 429},
+      {Error(Code::kExhausted, "m").At("limit.queue_timeout"), 429}};
   for (const auto& [error, status] : cases) {
     const HttpResponse response = ErrorResponse(error);
     EXPECT_EQ(response.status, status);
     const json::object object = json::parse(response.body).at("error").as_object();
     EXPECT_EQ(object.at("message"), "m");
     EXPECT_TRUE(object.at("type").is_string());
-    EXPECT_TRUE(object.at("param").is_null());
+    EXPECT_EQ(object.at("param").is_null(), error.field().empty());
     EXPECT_TRUE(object.at("code").is_string());
     const bool retry = status == 429 || status == 503;
     EXPECT_EQ(std::any_of(response.headers.begin(), response.headers.end(),
