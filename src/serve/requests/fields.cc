@@ -39,6 +39,7 @@ constexpr std::array kSampling = {
     Honoured("session_id"),
     Honoured("recall"),
     Honoured("timezone"),
+    Honoured("priority"),
 };
 
 // Fields of llama-server and vLLM that we don't do, by the value that turns each off.

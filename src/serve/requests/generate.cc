@@ -86,6 +86,7 @@ Status ReadCommon(const json::object& object, Endpoint endpoint, const RequestHe
   TENUTO_TRY(ReadStream(object, context.strict, request));
   TENUTO_TRY(ReadSession(object, headers, request.turn));
   TENUTO_TRY(ReadRecall(object, endpoint == Endpoint::kChat, request.turn));
+  TENUTO_TRY(ReadPriority(object, request.turn));
   TENUTO_ASSIGN(request.turn.timezone, ReadTimezone(object));
   SamplingRules rules;
   if (endpoint == Endpoint::kLlamaCompletion) rules = {100.0, true};

@@ -310,6 +310,19 @@ TEST(ChatRequest, StreamOptions) {
   EXPECT_EQ(FieldOf(ParseChatRequest(unknown, {}, strict), unknown), "stream_options.x");
 }
 
+TEST(Requests, APriorityIsOneOfTwo) {
+  EXPECT_EQ(GoodChat(Chat("")).turn.priority, TurnPriority::kInteractive);
+  EXPECT_EQ(GoodChat(Chat(R"(,"priority":null)")).turn.priority, TurnPriority::kInteractive);
+  EXPECT_EQ(GoodChat(Chat(R"(,"priority":"interactive")")).turn.priority,
+            TurnPriority::kInteractive);
+  EXPECT_EQ(GoodChat(Chat(R"(,"priority":"batch")")).turn.priority, TurnPriority::kBatch);
+  for (const std::string bad : {R"("urgent")", R"("")", "1", "true", "[]"})
+    EXPECT_EQ(ChatField(Chat(",\"priority\":" + bad)), "priority") << bad;
+  const std::string prompt = R"({"prompt":"hi","priority":"batch"})";
+  for (const auto parse : {ParseCompletionsRequest, ParseLlamaRequest})
+    EXPECT_EQ(parse(prompt, {}, Context())->turn.priority, TurnPriority::kBatch);
+}
+
 TEST(ChatRequest, NamesOfManyUnknownFieldsAreNotAllKept) {
   std::string many;
   for (int i = 0; i < 100; ++i)

@@ -26,6 +26,9 @@ Status ReadSampling(const boost::json::object& object, const SamplingRules& rule
 // read.
 Status ReadRecall(const boost::json::object& object, bool chat, TurnRequest& turn);
 
+// `priority` into `turn`.
+Status ReadPriority(const boost::json::object& object, TurnRequest& turn);
+
 // `timezone`; "" when it is not given. kInvalid: there is no such zone.
 Result<std::string> ReadTimezone(const boost::json::object& object);
 

@@ -179,6 +179,16 @@ Status ReadRecall(const json::object& object, bool chat, TurnRequest& turn) {
   return Ok();
 }
 
+Status ReadPriority(const json::object& object, TurnRequest& turn) {
+  const json::value* value = Member(object, "priority");
+  if (value == nullptr) return Ok();
+  const std::string priority(value->is_string() ? std::string_view(value->get_string()) : "");
+  if (priority != "interactive" && priority != "batch")
+    return InvalidAt("priority", "must be \"interactive\" or \"batch\"");
+  turn.priority = priority == "batch" ? TurnPriority::kBatch : TurnPriority::kInteractive;
+  return Ok();
+}
+
 Result<std::string> ReadTimezone(const json::object& object) {
   TENUTO_ASSIGN(auto zone, ReadString(object, "timezone"));
   if (!zone) return std::string();
