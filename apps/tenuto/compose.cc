@@ -111,7 +111,8 @@ SessionSettings SessionSettingsOf(const ServeConfig& config, const EngineInfo& i
   settings.quotas = {static_cast<uint64_t>(config.session_turns_max),
                      static_cast<uint64_t>(config.session_bytes_max),
                      static_cast<uint64_t>(config.tenant_turns_max),
-                     static_cast<uint64_t>(config.tenant_bytes_max)};
+                     static_cast<uint64_t>(config.tenant_bytes_max),
+                     static_cast<uint64_t>(config.tenant_sessions_max)};
   settings.keep_kv = !config.no_kv_store;
   if (settings.keep_kv) settings.restore_buffer_bytes = kPieceBytesTarget + kPieceHeaderBytes;
   settings.resident_idle_tokens = config.resident_tokens > 0 ? config.resident_tokens

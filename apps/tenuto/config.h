@@ -47,6 +47,7 @@ struct ServeConfig {
   int64_t tenant_bytes_max = 0;
 
   // Engine.
+  int64_t tenant_sessions_max = 0;
   int32_t ctx_size = 0;
   int32_t window = 0;
   int32_t window_high = 90;  // percent

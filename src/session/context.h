@@ -22,12 +22,13 @@
 
 namespace tenuto {
 
-// Most turns and bytes, as the log counts them; 0: no limit.
+// Most turns, bytes and sessions, as the log counts them; 0: no limit.
 struct Quotas {
   uint64_t session_turns_max = 0;
   uint64_t session_bytes_max = 0;
   uint64_t tenant_turns_max = 0;
   uint64_t tenant_bytes_max = 0;
+  uint64_t tenant_sessions_max = 0;
 };
 
 // Of the server. A session may have its own: EffectiveSettings in session_settings.h.

@@ -98,11 +98,13 @@ void SessionManager::StartPreparing(const TurnPtr& turn) {
     if (!turn->request.idempotency_key.empty()) turn->request_digest = RequestDigest(turn->request);
     auto prepared = std::make_shared<Result<Prepared>>(
         Prepare(context_, PrepareInput{turn->request, load, marks, row, turn->request_digest}));
-    if (prepared->ok() && turn->request.session && !(*prepared)->replay)
+    if (prepared->ok() && turn->request.session && !(*prepared)->replay) {
+      const bool first = (*prepared)->loaded ? !(*prepared)->loaded->row : !row;
       if (auto fits = CheckTenantQuota(turn->request.session->tenant,
-                                       UseOf(turn->request, (*prepared)->tokens));
+                                       UseOf(turn->request, (*prepared)->tokens, first));
           !fits)
         *prepared = std::move(fits).error();
+    }
     context_.core.Post([this, turn, prepared] { PreparedOn(turn, std::move(*prepared)); });
   });
 }

@@ -89,7 +89,7 @@ void SessionManager::SettingsChanged(const SessionRow& row, const SessionOverrid
 Status SessionManager::CheckQuota(const Turn& turn) {
   const Session& session = *turn.session;
   Status fits = CheckSessionQuota(turn.settings, session.key, session.row ? &*session.row : nullptr,
-                                  UseOf(turn.request, turn.tokens));
+                                  UseOf(turn.request, turn.tokens, turn.first));
   if (!fits) counters_.quota_refusals.Add();
   return fits;
 }

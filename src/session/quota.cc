@@ -30,8 +30,10 @@ Status Check(const Limit& limit, const std::string& whose, const std::string& wh
 
 }  // namespace
 
-QuotaUse UseOf(const TurnRequest& request, const TurnTokens& tokens) {
-  QuotaUse use{1, sizeof(TokenId) * tokens.suffix.size() + request.text.size()};
+QuotaUse UseOf(const TurnRequest& request, const TurnTokens& tokens, bool first) {
+  QuotaUse use{.turns = 1,
+               .bytes = sizeof(TokenId) * tokens.suffix.size() + request.text.size(),
+               .sessions = first ? uint64_t{1} : 0};
   for (const ChatMessage& message : request.messages)
     use.bytes += message.content.size();
   return use;
@@ -40,6 +42,7 @@ QuotaUse UseOf(const TurnRequest& request, const TurnTokens& tokens) {
 QuotaUse UseOf(const std::vector<TurnCommit>& commits) {
   QuotaUse use;
   use.turns = commits.size();
+  use.sessions = !commits.empty() && commits.front().expected_head.empty() ? 1 : 0;
   for (const TurnCommit& commit : commits)
     use.bytes += TurnBytes(commit.turn) + (commit.expected_head.empty() ? SystemBytes(commit) : 0);
   return use;
@@ -58,7 +61,9 @@ Status CheckSessionQuota(const SessionSettings& settings, const SessionKey& key,
 }
 
 Status TenantQuota::Check(const std::string& tenant, QuotaUse adds) {
-  if (quotas_.tenant_turns_max == 0 && quotas_.tenant_bytes_max == 0) return Ok();
+  if (quotas_.tenant_turns_max == 0 && quotas_.tenant_bytes_max == 0 &&
+      quotas_.tenant_sessions_max == 0)
+    return Ok();
   TENUTO_ASSIGN(const TenantTotals totals, Totals(tenant));
   const std::string whose = "tenant " + tenant;
   const std::string what_to_do = "Delete turns or sessions of it, or raise the server's limit";
@@ -67,7 +72,12 @@ Status TenantQuota::Check(const std::string& tenant, QuotaUse adds) {
   TENUTO_TRY(tenuto::Check(turns, whose, what_to_do));
   const Limit bytes{"tenant_bytes_max", "bytes", quotas_.tenant_bytes_max, totals.bytes,
                     adds.bytes};
-  return tenuto::Check(bytes, whose, what_to_do);
+  TENUTO_TRY(tenuto::Check(bytes, whose, what_to_do));
+  if (adds.sessions == 0) return Ok();
+  const Limit sessions{"tenant_sessions_max", "sessions", quotas_.tenant_sessions_max,
+                       totals.sessions, adds.sessions};
+  return tenuto::Check(sessions, whose,
+                       "Go on in one of them, delete one, or raise the server's limit");
 }
 
 Result<TenantTotals> TenantQuota::Totals(const std::string& tenant) {

@@ -21,9 +21,11 @@ namespace tenuto {
 struct QuotaUse {
   uint64_t turns = 0;
   uint64_t bytes = 0;
+  uint64_t sessions = 0;
 };
 
-QuotaUse UseOf(const TurnRequest& request, const TurnTokens& tokens);
+// `first`: the session is not there yet.
+QuotaUse UseOf(const TurnRequest& request, const TurnTokens& tokens, bool first);
 // All that an import adds.
 QuotaUse UseOf(const std::vector<TurnCommit>& commits);
 

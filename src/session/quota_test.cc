@@ -121,6 +121,24 @@ TEST_F(Quota, OfATenantOverAllItsSessions) {
   EXPECT_EQ(stack->metrics.GetCounter("tenuto_quota_refusals_total", "").value(), 3u);
 }
 
+TEST_F(Quota, SessionsOfATenant) {
+  Start({.tenant_sessions_max = 2});
+  EXPECT_EQ(Refusal("a"), "");
+  EXPECT_EQ(ImportRefusal("ada::b", 2), "");
+  EXPECT_EQ(Refusal("c"), "quota.tenant_sessions_max");
+  EXPECT_EQ(ImportRefusal("c", 1), "quota.tenant_sessions_max");
+  EXPECT_EQ(disk->log.FindSession(Key("c")).error().code(), Code::kNotFound);
+  // Those that are there go on, after a restart too, and so do other tenants.
+  Start({.tenant_sessions_max = 2});
+  EXPECT_EQ(Refusal("a"), "");
+  EXPECT_EQ(Refusal("a"), "");
+  EXPECT_EQ(ImportRefusal("ada::b", 2), "");
+  EXPECT_EQ(Refusal("other::u::a::c"), "");
+  EXPECT_EQ(Refusal("c"), "quota.tenant_sessions_max");
+  Delete("ada::b");
+  EXPECT_EQ(Refusal("c"), "");
+}
+
 TEST_F(Quota, ATenantsTotalsAreReadOnceASecond) {
   Start({.tenant_bytes_max = 1});
   EXPECT_EQ(Refusal("a"), "quota.tenant_bytes_max");
