@@ -148,6 +148,18 @@ Status BuildEngine(Server& server, const ServeConfig& config) {
   return Ok();
 }
 
+Result<ServiceSettings> ServiceSettingsOf(const ServeConfig& config) {
+  ServiceSettings service;
+  service.admission.turns_running_max = config.parallel;
+  service.admission.tenant_turns_running_max = config.tenant_turns_running;
+  TENUTO_ASSIGN(service.admission.tenant_weights, ParseTenantWeights(config.tenant_weights));
+  service.limits.turns_queued_max = static_cast<size_t>(config.turns_queued);
+  service.limits.tenant_turns_queued_max = static_cast<size_t>(config.tenant_turns_queued);
+  service.limits.tenant_tokens_per_minute = config.tenant_tokens_per_minute;
+  service.limits.queue_timeout_s = config.queue_timeout;
+  return service;
+}
+
 Status BuildSessions(Server& server, const ServeConfig& config) {
   TENUTO_ASSIGN(server.log, SqliteTokenLog::Open(server.store.paths.log, SqliteMode::kWriter));
   TENUTO_ASSIGN(const uint64_t epoch, server.log->NextLeaseEpoch());
@@ -165,8 +177,7 @@ Status BuildSessions(Server& server, const ServeConfig& config) {
       *server.pool, SystemClock(), SystemRandom(), server.metrics,
       SessionSettingsOf(config, server.executor->info()), epoch, server.indexes.get()});
   SweepSessions(server, kSweepGoOnNs);
-  ServiceSettings service;
-  service.admission.turns_running_max = config.parallel;
+  TENUTO_ASSIGN(const ServiceSettings service, ServiceSettingsOf(config));
   server.service =
       std::make_unique<Service>(service, *server.sessions, *server.core, server.metrics);
   return Ok();

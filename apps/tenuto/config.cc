@@ -386,6 +386,7 @@ Status CheckConfig(const ServeConfig& config) {
   if (config.ctx_size > 0 && config.window > config.ctx_size)
     return Invalid("--window " + std::to_string(config.window) + " is more than --ctx-size " +
                    std::to_string(config.ctx_size) + " holds");
+  TENUTO_TRY(ParseTenantWeights(config.tenant_weights));
   return Ok();
 }
 

@@ -6,6 +6,7 @@
 
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <optional>
 #include <span>
 #include <string>
@@ -13,6 +14,7 @@
 #include <variant>
 #include <vector>
 
+#include "base/limits.h"
 #include "base/log.h"
 #include "base/result.h"
 #include "session/recall_types.h"
@@ -45,9 +47,9 @@ struct ServeConfig {
   int64_t session_bytes_max = 0;
   int64_t tenant_turns_max = 0;
   int64_t tenant_bytes_max = 0;
+  int64_t tenant_sessions_max = 0;
 
   // Engine.
-  int64_t tenant_sessions_max = 0;
   int32_t ctx_size = 0;
   int32_t window = 0;
   int32_t window_high = 90;  // percent
@@ -66,6 +68,14 @@ struct ServeConfig {
   std::string cache_type_k = "f16";
   std::string cache_type_v = "f16";
   int32_t n_gpu_layers = 0;
+
+  // Limits on turns that wait; 0: none, but as the help says.
+  int32_t turns_queued = kTurnQueueMax;
+  int32_t tenant_turns_queued = 0;  // 0: half of turns_queued
+  int32_t tenant_turns_running = 0;
+  int64_t tenant_tokens_per_minute = 0;
+  int32_t queue_timeout = 0;   // seconds
+  std::string tenant_weights;  // see ParseTenantWeights
 
   // Log.
   LogLevel log_level = LogLevel::kInfo;
@@ -160,6 +170,9 @@ std::string PrintConfig(const EffectiveConfig& config);
 // What no single field can tell: a model is there, not two engines, no open door without a key.
 // kInvalid.
 Status CheckConfig(const ServeConfig& config);
+
+// "acme=4,lab=2": tenants by name, parts of 1 to 1000. kInvalid.
+Result<std::map<std::string, int32_t>> ParseTenantWeights(std::string_view text);
 
 // Logs a warning for each name that begins with TENUTO_ and is no setting's.
 void WarnOfUnknownVariables(std::span<const std::string> names);

@@ -12,6 +12,7 @@ namespace {
 
 constexpr int64_t kTokensMax = int64_t{1} << 26;
 constexpr int64_t kQuotaMax = int64_t{1} << 50;
+constexpr int64_t kTurnsMax = int64_t{1} << 20;
 constexpr int64_t kTtlMaxS = (int64_t{1} << 31) - 1;
 // The other half of the sequence ids is for idle sessions, scratch and shared prefixes.
 constexpr int64_t kParallelMax = kSequencesMax / 2;
@@ -164,7 +165,6 @@ constexpr ConfigField kFields[] = {
      .access = &C::tenant_bytes_max,
      .max = kQuotaMax,
      .serving = true},
-    // --- Engine ---
     {.name = "tenant-sessions-max",
      .placeholder = "N",
      .group = "Store",
@@ -174,6 +174,7 @@ constexpr ConfigField kFields[] = {
      .access = &C::tenant_sessions_max,
      .max = kQuotaMax,
      .serving = true},
+    // --- Engine ---
     {.name = "ctx-size",
      .short_flag = "-c",
      .placeholder = "N",
@@ -326,6 +327,61 @@ constexpr ConfigField kFields[] = {
      .kind = FieldKind::kNumber,
      .access = &C::n_gpu_layers,
      .max = 10000},
+    // --- Limits ---
+    {.name = "turns-queued",
+     .placeholder = "N",
+     .group = "Limits",
+     .help = "Turns that wait for a place; more are refused.",
+     .kind = FieldKind::kNumber,
+     .access = &C::turns_queued,
+     .max = kTurnsMax,
+     .serving = true},
+    {.name = "tenant-turns-queued",
+     .placeholder = "N",
+     .group = "Limits",
+     .help = "Turns of one tenant that wait; more are refused.",
+     .default_note = "half of --turns-queued",
+     .kind = FieldKind::kNumber,
+     .access = &C::tenant_turns_queued,
+     .max = kTurnsMax,
+     .serving = true},
+    {.name = "tenant-turns-running",
+     .placeholder = "N",
+     .group = "Limits",
+     .help = "Turns of one tenant that run at once; more wait.",
+     .default_note = "as --parallel",
+     .kind = FieldKind::kNumber,
+     .access = &C::tenant_turns_running,
+     .max = kParallelMax,
+     .serving = true},
+    {.name = "tenant-tokens-per-minute",
+     .placeholder = "N",
+     .group = "Limits",
+     .help =
+         "Prompt tokens computed and answer tokens of one tenant in a minute; then its turns are "
+         "refused.",
+     .default_note = "no limit",
+     .kind = FieldKind::kNumber,
+     .access = &C::tenant_tokens_per_minute,
+     .max = kQuotaMax,
+     .serving = true},
+    {.name = "queue-timeout",
+     .placeholder = "SECONDS",
+     .group = "Limits",
+     .help = "A turn that waited so long for a place is refused.",
+     .default_note = "never",
+     .kind = FieldKind::kNumber,
+     .access = &C::queue_timeout,
+     .max = kTtlMaxS,
+     .serving = true},
+    {.name = "tenant-weights",
+     .placeholder = "NAME=N,...",
+     .group = "Limits",
+     .help =
+         "Tenants that get more than one part of the engine when all want some: \"acme=4,lab=2\".",
+     .default_note = "one part each",
+     .access = &C::tenant_weights,
+     .serving = true},
     // --- Log ---
     {.name = "log-level",
      .placeholder = "LEVEL",

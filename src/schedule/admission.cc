@@ -7,7 +7,6 @@
 #include "session/manager.h"
 
 namespace tenuto {
-namespace {
 
 // A request without a session is of its identity, "tenant::user::agent".
 FairFlow FlowOf(const TurnRequest& request) {
@@ -23,11 +22,9 @@ FairFlow FlowOf(const TurnRequest& request) {
           all.substr(user_end)};
 }
 
-int64_t TokensUsed(const TurnOutcome& outcome) {
-  return int64_t{outcome.recomputed} + outcome.completion_tokens;
+int64_t TokensComputed(const Turn& turn) {
+  return int64_t{turn.outcome.recomputed} + turn.outcome.completion_tokens;
 }
-
-}  // namespace
 
 Admission::Admission(AdmissionSettings settings, SessionManager& sessions, Metrics& metrics)
     : settings_(std::move(settings)),
@@ -38,10 +35,14 @@ Admission::Admission(AdmissionSettings settings, SessionManager& sessions, Metri
       queue_(settings_.tenant_weights) {}
 
 void Admission::Ready(const TurnPtr& turn) {
-  const Admitted charge{FlowOf(turn->request), sessions_.TokensToCompute(*turn)};
-  queue_.Push(charge.flow, turn->id, charge.tokens);
-  waiting_.emplace(turn->id, Waiting{turn, charge});
+  queue_.Push(FlowOf(turn->request), turn->id, turn->charged_tokens);
+  waiting_.emplace(turn->id, turn);
   Pump();
+}
+
+size_t Admission::admitted(const std::string& tenant) const {
+  const auto found = admitted_.find(tenant);
+  return found == admitted_.end() ? 0 : static_cast<size_t>(found->second);
 }
 
 void Admission::OffEngine(const TurnPtr& turn) {
@@ -70,12 +71,11 @@ void Admission::Ended(const TurnPtr& turn) {
   Drop(turn);
   LeaveEngine(turn);
   if (turn == preempting_) preempting_ = nullptr;  // it ended before it could be taken off
-  if (const auto found = admitted_.find(turn->id); found != admitted_.end()) {
-    const Admitted admitted = std::move(found->second);
-    admitted_.erase(found);
-    queue_.Correct(admitted.flow, TokensUsed(turn->outcome) - admitted.tokens);
-    queue_.Unpark(admitted.flow.tenant);
-    if (--tenants_.at(admitted.flow.tenant) == 0) tenants_.erase(admitted.flow.tenant);
+  if (turn->admitted_order > 0) {
+    const FairFlow flow = FlowOf(turn->request);
+    queue_.Correct(flow, TokensComputed(*turn) - turn->charged_tokens);
+    queue_.Unpark(flow.tenant);
+    if (--admitted_.at(flow.tenant) == 0) admitted_.erase(flow.tenant);
   }
   hold_back_ = false;
   Room();
@@ -93,7 +93,7 @@ void Admission::Room() {
 TurnPtr Admission::Next() {
   if (!preempted_.empty()) return preempted_.front();
   const auto front = queue_.Front();
-  return front ? waiting_.at(*front).turn : nullptr;
+  return front ? waiting_.at(*front) : nullptr;
 }
 
 void Admission::Pump() {
@@ -105,6 +105,7 @@ void Admission::Pump() {
     Start(turn);
   }
   running_gauge_.Set(static_cast<int64_t>(running_.size()));
+  pace_.Waiting(!waiting_.empty(), sessions_.context().clock.MonotonicNs());
 }
 
 void Admission::Start(const TurnPtr& turn) {
@@ -112,11 +113,10 @@ void Admission::Start(const TurnPtr& turn) {
     preempted_.pop_front();
   } else {
     queue_.Pop();
-    const auto waited = waiting_.find(turn->id);
-    const std::string& tenant = waited->second.charge.flow.tenant;
-    if (++tenants_[tenant] == settings_.tenant_turns_running_max) queue_.Park(tenant);
-    admitted_.emplace(turn->id, std::move(waited->second.charge));
-    waiting_.erase(waited);
+    waiting_.erase(turn->id);
+    const std::string tenant = FlowOf(turn->request).tenant;
+    if (++admitted_[tenant] == settings_.tenant_turns_running_max) queue_.Park(tenant);
+    pace_.Admitted(turn->admitted_ns);
     queue_seconds_.Observe(turn->outcome.times.queue * 1e-3);
   }
   running_.emplace(turn->id, turn);

@@ -18,11 +18,16 @@
 
 #include "base/metrics.h"
 #include "schedule/fair_queue.h"
+#include "schedule/pace.h"
 #include "session/turn.h"
 
 namespace tenuto {
 
 class SessionManager;
+
+FairFlow FlowOf(const TurnRequest& request);
+// So far: prompt tokens that had no KV, and the answer's.
+int64_t TokensComputed(const Turn& turn);
 
 struct AdmissionSettings {
   int32_t turns_running_max = 8;
@@ -34,30 +39,29 @@ class Admission {
  public:
   Admission(AdmissionSettings settings, SessionManager& sessions, Metrics& metrics);
 
-  // It waits from now on, charged with what it will compute, by what is known now.
+  // It waits from now on. REQUIRES: it was charged.
   void Ready(const TurnPtr& turn);
   // It is off the engine again. Resume follows, unless it ended just then.
   void OffEngine(const TurnPtr& turn);
   void Resume(const TurnPtr& turn);
   // It does not wait any more.
   void Drop(const TurnPtr& turn);
-  // It has ended, whatever it was at. It is charged with what it did compute.
+  // It has ended, whatever it was at. Its flow is charged with what it did compute.
   void Ended(const TurnPtr& turn);
   // There may be room.
   void Room();
   // A running turn has no cells for its next token.
   void RelievePressure();
 
+  int32_t turns_running_max() const { return settings_.turns_running_max; }
+  size_t waiting() const { return waiting_.size(); }  // that never ran
+  size_t admitted(const std::string& tenant) const;   // that run, or did and go on
+  const AdmissionPace& pace() const { return pace_; }
   // Turns in the engine.
   size_t running() const { return running_.size(); }
   size_t running(TurnPriority priority) const { return counts_[static_cast<size_t>(priority)]; }
 
  private:
-  struct Admitted {
-    FairFlow flow;
-    int64_t tokens = 0;  // that it was charged with
-  };
-
   void Pump();
   TurnPtr Next();
   void Start(const TurnPtr& turn);
@@ -69,22 +73,18 @@ class Admission {
   Histogram& queue_seconds_;
 
   FairQueue queue_;
-  struct Waiting {
-    TurnPtr turn;
-    Admitted charge;
-  };
-  std::map<uint64_t, Waiting> waiting_;     // in the queue
-  std::deque<TurnPtr> preempted_;           // the last one first
-  std::map<uint64_t, TurnPtr> running_;     // in the engine
-  std::array<size_t, 2> counts_{};          // of them, by priority
-  std::map<uint64_t, Admitted> admitted_;   // running or preempted
-  std::map<std::string, int32_t> tenants_;  // admitted turns of each
+  std::map<uint64_t, TurnPtr> waiting_;      // in the queue
+  std::deque<TurnPtr> preempted_;            // the last one first
+  std::map<uint64_t, TurnPtr> running_;      // in the engine
+  std::array<size_t, 2> counts_{};           // of them, by priority
+  std::map<std::string, int32_t> admitted_;  // running or preempted, by tenant
+  AdmissionPace pace_;
   uint64_t admissions_ = 0;
-  bool starved_ =
-      false;            // a running turn waits for cells and nothing could be done when it said so
   TurnPtr preempting_;  // asked to leave the engine, and not off it yet
-  bool hold_back_ =
-      false;  // what was preempted waits until a turn has ended: it would only take the cells back
+  // A running turn waits for cells, and nothing could be done when it said so.
+  bool starved_ = false;
+  // What was preempted waits until a turn has ended: it would only take the cells back.
+  bool hold_back_ = false;
 };
 
 }  // namespace tenuto

@@ -13,6 +13,8 @@ namespace tenuto {
 
 namespace {
 
+constexpr int64_t kSecondNs = 1'000'000'000;
+
 using ReplayDone = std::function<void(Result<ReplayOutcome>)>;
 
 Error Stopping() {
@@ -56,11 +58,8 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
       : settings(s),
         sessions(m),
         core(c),
-        queued_gauge(
-            metrics.GetGauge("tenuto_turns_queued", "Turns that wait for a place in the engine")),
-        refused(metrics.GetCounter("tenuto_turns_refused_total",
-                                   "Turns refused since the queue was full")),
-        admission(s.admission, m, metrics) {}
+        admission(s.admission, m, metrics),
+        limits(s.limits, admission, m.context().clock, metrics) {}
 
   void Submit(uint64_t ticket, TurnRequest request, TurnSink sink);
   void Cancel(uint64_t ticket);
@@ -72,20 +71,23 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
   void Preempted(const TurnPtr& turn);
   void Finished(const TurnPtr& turn);
   void Room();
-  void CountQueued();
+  void TimedOut(uint64_t ticket);
   void Shutdown(std::function<void()> done);
   void CheckStopped();
 
   const ServiceSettings settings;
   SessionManager& sessions;
   Runner& core;
-  Gauge& queued_gauge;
-  Counter& refused;
 
   std::atomic<uint64_t> next_ticket{1};
-  std::map<uint64_t, TurnPtr> turns;  // all that are not finished, by ticket: oldest first
-  std::set<uint64_t> replays;         // whose prompt is being read
+  struct Open {
+    TurnPtr turn;
+    Runner::TimerId timeout = 0;
+  };
+  std::map<uint64_t, Open> turns;  // all that are not finished, by ticket: oldest first
+  std::set<uint64_t> replays;      // whose prompt is being read
   Admission admission;
+  TurnLimits limits;
   bool stopping = false;
   std::function<void()> stopped;
 };
@@ -93,19 +95,21 @@ struct Service::State : std::enable_shared_from_this<Service::State> {
 void Service::State::Submit(uint64_t ticket, TurnRequest request, TurnSink sink) {
   const auto refuse = [&](Error error) { sink.on_done(std::move(error)); };
   if (stopping) return refuse(Stopping());
-  const auto running_max = static_cast<size_t>(settings.admission.turns_running_max);
-  if (turns.size() >= settings.turns_queued_max + running_max) {
-    refused.Add();
-    return refuse(
-        Error(Code::kExhausted, "too many turns are waiting; try again later").At("queue"));
-  }
+  if (Status accepted = limits.Accept(request); !accepted)
+    return refuse(std::move(accepted).error());
   auto turn = std::make_shared<Turn>();
   turn->id = ticket;
   turn->request = std::move(request);
   turn->sink = std::move(sink);
   turn->submitted_ns = sessions.context().clock.MonotonicNs();
-  turns.emplace(ticket, turn);
-  CountQueued();
+  Open open{turn};
+  if (settings.limits.queue_timeout_s > 0)
+    open.timeout =
+        core.After(settings.limits.queue_timeout_s * kSecondNs, [weak = weak_from_this(), ticket] {
+          if (const auto self = weak.lock()) self->TimedOut(ticket);
+        });
+  turns.emplace(ticket, std::move(open));
+  limits.CountQueued();
   sessions.SetIdle(false);
   sessions.Begin(turn);
 }
@@ -149,7 +153,7 @@ void Service::State::Cancel(uint64_t ticket) {
   if (replays.erase(ticket) > 0) return;
   const auto it = turns.find(ticket);
   if (it == turns.end()) return;
-  const TurnPtr turn = it->second;
+  const TurnPtr turn = it->second.turn;
   admission.Drop(turn);
   sessions.Cancel(turn, /*stopping=*/false);
 }
@@ -157,8 +161,21 @@ void Service::State::Cancel(uint64_t ticket) {
 void Service::State::Ready(const TurnPtr& turn) {
   if (turn->phase == TurnPhase::kDone) return;
   if (turn->cancelled || turn->stopping) return sessions.Cancel(turn, turn->stopping);
+  if (Status charged = limits.Charge(*turn, sessions.TokensToCompute(*turn)); !charged)
+    return sessions.Refuse(turn, std::move(charged).error());
   admission.Ready(turn);
-  CountQueued();
+  limits.CountQueued();
+}
+
+// Of a turn that was admitted meanwhile nothing is to be done.
+void Service::State::TimedOut(uint64_t ticket) {
+  const auto it = turns.find(ticket);
+  if (it == turns.end()) return;
+  const TurnPtr turn = it->second.turn;
+  const bool ends_anyway = turn->cancelled || turn->stopping || turn->phase == TurnPhase::kDone;
+  if (turn->admitted_order > 0 || ends_anyway) return;
+  admission.Drop(turn);
+  sessions.Refuse(turn, limits.TimedOut());
 }
 
 void Service::State::Preempted(const TurnPtr& turn) {
@@ -166,24 +183,22 @@ void Service::State::Preempted(const TurnPtr& turn) {
   if (turn->phase == TurnPhase::kDone) return;
   if (turn->cancelled || turn->stopping) return sessions.Cancel(turn, turn->stopping);
   admission.Resume(turn);
-  CountQueued();
+  limits.CountQueued();
 }
 
 void Service::State::Finished(const TurnPtr& turn) {
-  turns.erase(turn->id);
+  const auto it = turns.find(turn->id);
+  core.Cancel(it->second.timeout);
+  turns.erase(it);
   admission.Ended(turn);
-  CountQueued();
+  limits.Ended(*turn);
   sessions.SetIdle(turns.empty() && !stopping);
   CheckStopped();
 }
 
 void Service::State::Room() {
   admission.Room();
-  CountQueued();
-}
-
-void Service::State::CountQueued() {
-  queued_gauge.Set(static_cast<int64_t>(turns.size() - admission.running()));
+  limits.CountQueued();
 }
 
 void Service::State::Shutdown(std::function<void()> done) {
@@ -192,10 +207,10 @@ void Service::State::Shutdown(std::function<void()> done) {
   Log(LogLevel::kInfo, "service.stopping", {{"turns", static_cast<uint64_t>(turns.size())}});
   // A copy: turns end and leave the map while we walk.
   const auto open = turns;
-  for (const auto& [id, turn] : open)
-    admission.Drop(turn);
-  for (const auto& [id, turn] : open)
-    sessions.Cancel(turn, /*stopping=*/true);
+  for (const auto& [ticket, one] : open)
+    admission.Drop(one.turn);
+  for (const auto& [ticket, one] : open)
+    sessions.Cancel(one.turn, /*stopping=*/true);
   CheckStopped();
 }
 

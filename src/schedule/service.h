@@ -11,13 +11,13 @@
 #include <vector>
 
 #include "base/ids.h"
-#include "base/limits.h"
 #include "base/metrics.h"
 #include "base/result.h"
 #include "chat/message.h"
 #include "engine/types.h"
 #include "io/runner.h"
 #include "schedule/admission.h"
+#include "schedule/limits.h"
 #include "session/import.h"
 #include "session/recall_types.h"
 #include "session/session_settings.h"
@@ -28,8 +28,8 @@ namespace tenuto {
 class SessionManager;
 
 struct ServiceSettings {
-  AdmissionSettings admission;
-  size_t turns_queued_max = kTurnQueueMax;  // more: kExhausted at once
+  AdmissionSettings admission{};
+  TurnLimitSettings limits{};
 };
 
 // Names a submitted turn, for Cancel.

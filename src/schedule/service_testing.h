@@ -51,10 +51,34 @@ struct ServiceStack {
                     "Running turns taken off the engine for lack of KV cells")
         .value();
   }
-  int64_t queued() {
-    return Value("tenuto_turns_queued", "Turns that wait for a place in the engine");
+  int64_t queued(TurnPriority priority) {
+    return stack.metrics
+        .GetGauge(
+            "tenuto_turns_queued", "Turns that wait for a place in the engine, by priority",
+            priority == TurnPriority::kBatch ? "priority=\"batch\"" : "priority=\"interactive\"")
+        .value();
   }
-  int64_t running() { return Value("tenuto_turns_running", "Turns in the engine"); }
+  int64_t queued() { return queued(TurnPriority::kInteractive) + queued(TurnPriority::kBatch); }
+  int64_t running() {
+    return stack.metrics.GetGauge("tenuto_turns_running", "Turns in the engine").value();
+  }
+  uint64_t refused(const std::string& limit) {
+    return stack.metrics
+        .GetCounter("tenuto_turns_refused_total", "Turns refused, by limit",
+                    MetricLabel("limit", limit))
+        .value();
+  }
+  AnswerPtr AskAndWait(const std::string& session, const std::string& text) {
+    auto answer = Ask(session, text);
+    stack.Settle();
+    return answer;
+  }
+  // So much time passes, with what happens in it.
+  void Wait(int64_t ns) {
+    bool over = false;
+    stack.core.After(ns, [&over] { over = true; });
+    stack.world.RunUntil([&over] { return over; });
+  }
   void RunUntilEnded(size_t turns) {
     stack.world.RunUntil([&] { return ended.size() >= turns; });
   }
@@ -68,11 +92,6 @@ struct ServiceStack {
   TestStack stack;
   Service service;
   std::vector<std::string> ended;  // names of turns, in the order of their ends
-
- private:
-  int64_t Value(const char* gauge, const char* help) {
-    return stack.metrics.GetGauge(gauge, help).value();
-  }
 };
 
 inline TestStackOptions SmallStack(int32_t cells, int32_t answer_min, int32_t answer_max) {

@@ -394,7 +394,7 @@ TEST(Turns, SilenceIsFilledWithComments) {
 TEST(Turns, AFullQueueIs429) {
   TestServerOptions options;
   options.service.admission.turns_running_max = 1;
-  options.service.turns_queued_max = 0;
+  options.service.limits.turns_queued_max = 0;
   options.serve.keep_alive_ms = 5;
   TestServer server(options);
   server.gate.Close();

@@ -130,12 +130,13 @@ void SessionManager::PreparedOn(const TurnPtr& turn, Result<Prepared> prepared) 
 }
 
 bool SessionManager::EndedEarly(const TurnPtr& turn) {
-  if (!turn->cancelled && !turn->stopping) return false;
+  if (!turn->cancelled && !turn->stopping && !turn->refused) return false;
   Finish(turn, EarlyEnd(*turn));
   return true;
 }
 
 Error SessionManager::EarlyEnd(const Turn& turn) {
+  if (turn.refused && !turn.cancelled && !turn.stopping) return *turn.refused;
   return {Code::kUnavailable,
           turn.stopping ? "the server is shutting down" : "the client went away"};
 }
@@ -252,6 +253,14 @@ void SessionManager::Cancel(const TurnPtr& turn, bool stopping) {
     case TurnPhase::kDone:
       return;
   }
+}
+
+void SessionManager::Refuse(const TurnPtr& turn, Error why) {
+  TENUTO_CHECK(!turn->pinned && turn->preemptions == 0);
+  turn->refused = std::move(why);
+  if (turn->phase == TurnPhase::kWaiting && turn->session) std::erase(turn->session->waiting, turn);
+  // While it is prepared it ends when that is done.
+  if (turn->phase == TurnPhase::kWaiting || turn->phase == TurnPhase::kReady) EndedEarly(turn);
 }
 
 void SessionManager::Preempt(const TurnPtr& turn) {

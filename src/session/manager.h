@@ -56,6 +56,8 @@ class SessionManager {
   void Run(const TurnPtr& turn);
   // At any time: the turn ends as soon as it can. With `stopping` it is the server that ends it.
   void Cancel(const TurnPtr& turn, bool stopping);
+  // The turn does not run and ends with `why`. REQUIRES: it was not admitted yet.
+  void Refuse(const TurnPtr& turn, Error why);
   // Takes a running turn off the engine; it comes back by on_preempted.
   void Preempt(const TurnPtr& turn);
 
@@ -139,9 +141,9 @@ class SessionManager {
   void DeletedOn(const SessionPtr& session, Result<std::vector<PayloadFileId>> files,
                  const std::function<void(Status)>& done);
 
-  // True, and the turn is finished: its client is gone or the server stops.
+  // True, and the turn is finished: its client is gone, the server stops, or it is refused.
   bool EndedEarly(const TurnPtr& turn);
-  static Error EarlyEnd(const Turn& turn);  // its client is gone, or the server stops
+  static Error EarlyEnd(const Turn& turn);  // why
 
   // Settings and limits (manager_settings.cc).
   SessionSettings SettingsOf(const Session& session) const;

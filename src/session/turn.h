@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "base/result.h"
 #include "session/chain.h"
 #include "session/prepare.h"
 #include "session/recall_record.h"
@@ -86,9 +87,11 @@ struct Turn {
   std::string request_digest;        // of what an idempotency key stands for
 
   RunId run;
-  bool cancelled = false;  // the client is gone
-  bool stopping = false;   // the server is going down
-  bool pinned = false;     // holds a pin on its resident: between Admit and the end of its run
+  bool cancelled = false;        // the client is gone
+  bool stopping = false;         // the server is going down
+  std::optional<Error> refused;  // it waits for nothing any more and is not run
+  bool pinned = false;         // holds a pin on its resident: between Admit and the end of its run
+  int64_t charged_tokens = 0;  // what its owner was charged so far
   uint64_t admitted_order = 0;
   SeqId copy_from;  // a live sequence that starts alike, whose prefix is shared at the start of the
                     // run

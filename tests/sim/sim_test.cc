@@ -38,6 +38,8 @@ TEST_F(Sim, NothingAcknowledgedIsLostOnAnySeed) {
     sum.turns_past_the_window += world.facts().turns_past_the_window;
     sum.turns_that_quote += world.facts().turns_that_quote;
     sum.turns_behind_pins += world.facts().turns_behind_pins;
+    sum.batch_turns += world.facts().batch_turns;
+    sum.refusals += world.facts().refusals;
   }
   // The seeds reach what they are meant to reach.
   EXPECT_GT(sum.turns_acknowledged, count * 10);
@@ -47,6 +49,8 @@ TEST_F(Sim, NothingAcknowledgedIsLostOnAnySeed) {
   EXPECT_GT(sum.turns_past_the_window, count);
   EXPECT_GT(sum.turns_that_quote, count / 2);
   EXPECT_GT(sum.turns_behind_pins, count / 2);
+  EXPECT_GT(sum.batch_turns, count);
+  EXPECT_GT(sum.refusals, count / 10);
 }
 
 TEST_F(Sim, OneSeedIsOneHistory) {

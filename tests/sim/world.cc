@@ -121,7 +121,7 @@ struct Life {
   Life(World& world, const WorldSettings& settings, SimWorld& sim, FakeDisk& disk, TokenLog& log)
       : owner(world),
         core(sim.NewRunner("core")),
-        engine_runner(sim.NewRunner("engine", 2 * kMs)),
+        engine_runner(sim.NewRunner("engine", 40 * kMs)),
         log_runner(sim.NewRunner("log", 5 * kMs)),
         pool(sim.NewRunner("pool", 3 * kMs)),
         executor(ModelSettings(settings)),
@@ -142,8 +142,19 @@ struct Life {
     manager = std::make_unique<SessionManager>(SessionContext{engine, log, writer, store.get(),
                                                               core, pool, sim.clock(), sim.random(),
                                                               metrics, session, epoch, &indexes});
-    service = std::make_unique<Service>(
-        ServiceSettings{{.turns_running_max = settings.running_max}, 100}, *manager, core, metrics);
+    ServiceSettings scheduling;
+    scheduling.admission.turns_running_max = settings.running_max;
+    scheduling.admission.tenant_turns_running_max = settings.tenant_running_max;
+    scheduling.limits.turns_queued_max = 100;
+    scheduling.limits.queue_timeout_s = settings.queue_timeout_s;
+    service = std::make_unique<Service>(scheduling, *manager, core, metrics);
+  }
+
+  int64_t TurnsCounted() {
+    const char* const help = "Turns that wait for a place in the engine, by priority";
+    return metrics.GetGauge("tenuto_turns_queued", help, "priority=\"interactive\"").value() +
+           metrics.GetGauge("tenuto_turns_queued", help, "priority=\"batch\"").value() +
+           metrics.GetGauge("tenuto_turns_running", "Turns in the engine").value();
   }
 
   World& owner;
@@ -214,8 +225,11 @@ void World::Crash() {
 void World::Send(Client& client) {
   SeededRandom& random = sim_.random();
   if (!client.retry) {
-    client.session = "s" + std::to_string(random.Below(static_cast<uint64_t>(settings_.sessions)));
+    const uint64_t session = random.Below(static_cast<uint64_t>(settings_.sessions));
+    const uint64_t tenant = session % static_cast<uint64_t>(settings_.tenants);
+    client.session = "t" + std::to_string(tenant) + "::u::a::s" + std::to_string(session);
     TurnRequest request;
+    if (random.Chance(settings_.batch_chance)) request.priority = TurnPriority::kBatch;
     request.session = *ParseSessionKey(client.session);
     request.messages = {{"user", "harbour q" + std::to_string(random.Below(30)), ""}};
     if (random.Chance(0.05)) request.messages[0].content.append(random.Below(350), 'x');
@@ -237,7 +251,7 @@ void World::Send(Client& client) {
   const TurnTicket ticket = life_->service->Submit(client.request, std::move(sink));
   if (random.Chance(settings_.cancel_chance)) {
     ++facts_.cancels;
-    const auto delay = static_cast<int64_t>(random.Below(200)) * kMs;
+    const auto delay = static_cast<int64_t>(random.Below(2000)) * kMs;
     life_->core.After(delay, [this, ticket] { life_->service->Cancel(ticket); });
   }
 }
@@ -252,7 +266,9 @@ void World::Answered(size_t index, uint64_t life, const std::string& session,
   if (!result.ok()) {
     // A turn that was cancelled before it said anything has no other answer.
     const Code code = result.error().code();
-    if (code != Code::kUnavailable)
+    if (code == Code::kExhausted && result.error().field() == "limit.queue_timeout") {
+      ++facts_.refusals;
+    } else if (code != Code::kUnavailable)
       Fail("turn failed: " + std::string(CodeName(code)) + " " + result.error().message());
     return;
   }
@@ -273,6 +289,7 @@ void World::Answered(size_t index, uint64_t life, const std::string& session,
   facts_.trace += outcome.turn.value + " " + outcome.text + "\n";
   if (known) return;
   ++facts_.turns_acknowledged;
+  if (client.request.priority == TurnPriority::kBatch) ++facts_.batch_turns;
   list.push_back({outcome.turn.value, outcome.text, outcome.tokens, outcome.finish_reason});
 }
 
@@ -312,6 +329,7 @@ std::string World::Run() {
   if (!sim_.RunUntil([&] { return stopped; })) Fail("the shutdown did not end");
   sim_.RunUntil([] { return false; }, 100'000);
   if (!life_->manager->CheckIdle()) Fail("leases, pins or cells are left after the end");
+  if (life_->TurnsCounted() != 0) Fail("turns are counted as waiting or running after the end");
   for (const auto& client : clients_)
     if (client->waiting) Fail("a request was never answered");
   if (failure_.empty()) failure_ = CheckLog();

@@ -29,6 +29,10 @@ struct WorldSettings {
   int32_t window = 700;
   int32_t running_max = 3;
   int32_t sessions = 4;
+  int32_t tenants = 2;             // each session is of one of them
+  int32_t tenant_running_max = 2;  // fewer than fit: turns are passed by others
+  int64_t queue_timeout_s = 1;     // some turns are refused
+  double batch_chance = 0.2;
   int32_t clients = 5;
   int32_t turns_per_client = 12;
   double crash_chance = 0.02;  // per client action
@@ -52,7 +56,7 @@ class World {
   struct Facts {
     uint64_t turns_acknowledged = 0, crashes = 0, cancels = 0, replays = 0, restored_tokens = 0,
              preemptions = 0, turns_past_the_window = 0, turns_that_quote = 0,
-             turns_behind_pins = 0;
+             turns_behind_pins = 0, batch_turns = 0, refusals = 0;
     uint64_t steps = 0;
     std::string trace;  // ids and answers in the order of acknowledgement: equal for equal seeds
   };
