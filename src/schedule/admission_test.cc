@@ -151,6 +151,43 @@ TEST(Admission, ATurnThatDoesNotFitIsNotPassed) {
   }
 }
 
+// Three turns grow until one has to leave the engine. It goes on before turns of a tenant that has
+// had nothing yet.
+TEST(Admission, WhoWasTakenOffGoesOnFirst) {
+  ServiceSettings settings;
+  settings.admission.turns_running_max = 3;
+  ServiceStack stack(SmallStack(150, 40, 40), settings);
+  for (int i = 0; i < 3; ++i)
+    stack.Ask(Name("a", i), "x");
+  ASSERT_TRUE(stack.stack.world.RunUntil([&] { return stack.running() == 3; }));
+  for (int i = 0; i < 3; ++i)
+    stack.Ask(Name("b", i), "x");
+  stack.stack.Settle();
+  ASSERT_GE(stack.preemptions(), 1U);
+  ASSERT_EQ(stack.ended.size(), 6U);
+  for (size_t i = 0; i < 3; ++i)
+    EXPECT_TRUE(stack.ended[i].starts_with("a")) << stack.ended[i];
+}
+
+// What a turn did not use of what it was charged comes back: short answers are not paid for as the
+// long ones that they might have been.
+TEST(Admission, ShortAnswersAreNotChargedAsLongOnes) {
+  TestStackOptions options = SmallStack(4000, 5, 5);
+  options.session.answer_reserve_tokens = 200;
+  ServiceStack stack(options, OneAtATime());
+  for (int i = 0; i < 20; ++i) {
+    stack.Ask(Name("short", i), "x");
+    TurnRequest long_prompt = TestStack::Chat(Name("long", i), std::string(200, 'x'));
+    long_prompt.max_tokens = 5;
+    stack.Ask(std::move(long_prompt), "long");
+  }
+  stack.RunUntilEnded(20);
+  // By what was computed a long one costs six short ones; by what was charged, the same.
+  EXPECT_LE(std::ranges::count(stack.ended, "long"), 6);
+  stack.stack.Settle();
+  EXPECT_EQ(stack.ended.size(), 40U);
+}
+
 // At every step of a turn among others: whether it ran or not, the others all end and nothing of it
 // stays behind.
 TEST(Admission, ACancelledTurnLeavesNothingBehind) {

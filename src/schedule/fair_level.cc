@@ -24,7 +24,7 @@ FairLevel::Children::iterator FairLevel::Add(const std::string& name, int32_t we
   const auto [child, added] = children_.try_emplace(name);
   if (added) {
     child->second.weight = weight;
-    child->second.tag = clock_;
+    child->second.tag = child->second.floor = clock_;
     child->second.since = ++places_;
     weights_ += weight;
   }
@@ -35,6 +35,7 @@ void FairLevel::Wake(const std::string& name, int32_t weight) {
   const auto child = Add(name, weight);
   TENUTO_CHECK(!child->second.waits);
   resting_.erase(PlaceOf(child));
+  child->second.floor = clock_;
   child->second.since = ++places_;
   child->second.waits = true;
   ready_.insert(PlaceOf(child));
@@ -48,7 +49,7 @@ void FairLevel::Sleep(const std::string& name) {
   if (!ready_.empty()) return Rest(child);
   children_.clear();
   resting_.clear();
-  weights_ = clock_ = step_ = 0;
+  weights_ = clock_ = behind_ = 0;
 }
 
 void FairLevel::Rest(Children::iterator child) {
@@ -64,8 +65,8 @@ void FairLevel::Charge(const std::string& name, int64_t tokens) {
   const auto child = children_.find(name);
   TENUTO_CHECK(child != children_.end() && child->second.waits && tokens > 0);
   ready_.erase(PlaceOf(child));
-  clock_ = std::max(clock_ + step_, child->second.tag);
-  step_ = tokens * kScale / weights_;
+  clock_ = std::max(clock_ + std::max<Tag>(behind_, 0), child->second.tag);
+  behind_ = std::min<Tag>(behind_, 0) + tokens * kScale / weights_;
   child->second.tag += tokens * kScale / child->second.weight;
   child->second.since = ++places_;
   ready_.insert(PlaceOf(child));
@@ -74,13 +75,13 @@ void FairLevel::Charge(const std::string& name, int64_t tokens) {
 
 void FairLevel::Correct(const std::string& name, int32_t weight, int64_t tokens) {
   if (ready_.empty()) return;
+  behind_ += tokens * kScale / weights_;
   if (tokens <= 0 && !children_.contains(name)) return;
   const auto child = Add(name, weight);
   std::set<Place>& places = child->second.waits ? ready_ : resting_;
   places.erase(PlaceOf(child));
-  Tag& tag = child->second.tag;
-  const Tag corrected = tag + tokens * kScale / child->second.weight;
-  tag = std::max(corrected, std::min(tag, clock_));
+  const Tag corrected = child->second.tag + tokens * kScale / child->second.weight;
+  child->second.tag = std::max(corrected, child->second.floor);
   if (!child->second.waits) return Rest(child);
   places.insert(PlaceOf(child));
 }

@@ -34,8 +34,8 @@ class FairLevel {
   const std::string* Next() const;
   // A turn of a waiting child went; it waits on, until Sleep. tokens > 0.
   void Charge(const std::string& child, int64_t tokens);
-  // What was charged was too little, or below 0 too much: of that comes back what the clock has not
-  // passed. `weight` as in Wake.
+  // What was charged was too little or, below 0, too much; a refund takes nobody back to before he
+  // came. `weight` as in Wake.
   void Correct(const std::string& child, int32_t weight, int64_t tokens);
 
   bool idle() const { return ready_.empty(); }
@@ -46,6 +46,7 @@ class FairLevel {
   struct Child {
     int32_t weight = 1;
     Tag tag = 0;
+    Tag floor = 0;  // the clock when it woke: no refund takes it below
     uint64_t since = 0;
     bool waits = false;
   };
@@ -69,7 +70,7 @@ class FairLevel {
   std::set<Place> resting_;  // each has a tag that the clock has not passed
   int64_t weights_ = 0;      // of all children
   Tag clock_ = 0;
-  Tag step_ = 0;  // how far the turn that went last moves the clock
+  Tag behind_ = 0;  // how far the next turn moves it for the last; below 0: it went too far
   uint64_t places_ = 0;
 };
 

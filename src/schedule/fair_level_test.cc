@@ -184,17 +184,51 @@ TEST(FairLevel, WhatWasChargedTooLittleIsPaidLater) {
     EXPECT_NE(Go(level, 100), "c") << i;
 }
 
-// More than was charged does not come back, and nothing that the clock has passed.
-TEST(FairLevel, ARefundIsNoCredit) {
+// By turns that are all charged too much and corrected at once, nobody loses or wins.
+RC_GTEST_PROP(FairLevel, SharesAreThoseOfWhatWasUsed, ()) {
   FairLevel level;
   level.Wake("a", 1);
   level.Wake("b", 1);
-  level.Charge("a", 10);
-  level.Correct("a", 1, -1000000);
+  const auto costs = Costs();
+  std::map<std::string, int64_t> used;
+  for (const int64_t cost : costs) {
+    const std::string name = Go(level, kTurnMax);
+    const int64_t really = name == "a" ? cost : (cost + 9) / 10;
+    level.Correct(name, 1, really - kTurnMax);
+    used[name] += really;
+    RC_ASSERT(std::abs(used["a"] - used["b"]) <= kTurnMax);
+  }
+}
+
+// The clock goes by what was used too: else who comes anew would start far behind the others.
+TEST(FairLevel, RefundsDoNotKeepNewcomersWaiting) {
+  FairLevel level;
+  level.Wake("a", 1);
+  level.Wake("b", 1);
+  for (int i = 0; i < 100; ++i)
+    level.Correct(Go(level, 1000), 1, -990);
+  level.Wake("new", 1);
+  int others = 0;
+  for (; *level.Next() != "new"; ++others)
+    level.Correct(Go(level, 1000), 1, -990);
+  EXPECT_LE(others, 4);
+}
+
+// A refund that comes after its child has been away does not take it to before it came back.
+TEST(FairLevel, ARefundIsNoCredit) {
+  FairLevel level;
+  level.Wake("a", 1);
+  level.Wake("busy", 1);
+  level.Charge("a", 1000);
+  level.Sleep("a");
+  for (int i = 0; i < 50; ++i)
+    Go(level, 10);
+  level.Wake("a", 1);
+  level.Correct("a", 1, -1000);
   std::map<std::string, int> turns;
   for (int i = 0; i < 20; ++i)
     ++turns[Go(level, 10)];
-  EXPECT_LE(turns["a"], 11);
+  EXPECT_LE(turns["a"], 12);
 }
 
 TEST(FairLevel, ForgetsWhoseTurnTheClockHasPassed) {
