@@ -61,7 +61,7 @@ constexpr const char* kChatExamples =
     "  echo 'What did I ask first?' | tenuto chat";
 
 constexpr const char* kSessionsExamples =
-    "Works beside a running server and without one.\n"
+    "Works beside a running server and, but for import, without one.\n"
     "Examples:\n"
     "  tenuto sessions list\n"
     "  tenuto sessions show alice::chat-1\n"

@@ -84,9 +84,13 @@ Result<std::string> SessionText(const StoredSession& session, const std::vector<
   for (size_t i = 0; i < turns.size(); ++i) {
     const TurnRow& turn = turns[i];
     text += "\n#" + std::to_string(i + 1) + "  " + TimeText(turn.created_unix_ms) + "  " +
-            turn.id.value + "  " + CountText(turn.prompt.size()) + " + " +
-            CountText(turn.answer.size(), "token") + ", " + turn.finish_reason +
-            (turn.incomplete ? ", incomplete" : "") + "\n";
+            turn.id.value + "  ";
+    if (turn.deleted) {
+      text += "deleted\n";
+      continue;
+    }
+    text += CountText(turn.prompt.size()) + " + " + CountText(turn.answer.size(), "token") + ", " +
+            turn.finish_reason + (turn.incomplete ? ", incomplete" : "") + "\n";
     TENUTO_ASSIGN(const auto items, ItemsOf(turn));
     for (const auto& item : items) {
       const std::string who = item.name.empty() ? item.role : item.role + " (" + item.name + ")";
@@ -107,6 +111,7 @@ Result<std::string> SessionJson(const StoredSession& session, const std::vector<
   for (const TurnRow& turn : turns) {
     json.BeginObject().Field("id", turn.id.value).Field("object", "turn");
     WriteTurnId(json, "parent", turn.parent);
+    if (turn.deleted) json.Field("deleted", true);
     json.Field("finish_reason", turn.finish_reason).Field("incomplete", turn.incomplete);
     json.Field("prompt_tokens", uint64_t{turn.prompt.size()});
     json.Field("completion_tokens", uint64_t{turn.answer.size()});

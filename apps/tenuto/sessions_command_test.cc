@@ -269,6 +269,20 @@ TEST_F(SessionsCommandTest, OtherVersionsAndDamageAreErrors) {
   EXPECT_NE(Do(Action::kList).err, "");
 }
 
+TEST(SessionReportTest, ADeletedTurnSaysSo) {
+  StoredSession session;
+  session.row.key = ParseSessionKey("me::a").value();
+  TurnRow gone;
+  gone.id = TurnId{"019a0000-0000-7000-8000-000000000001"};
+  gone.deleted = true;
+  const auto text = SessionText(session, {gone}, 0);
+  ASSERT_TRUE(text.ok());
+  EXPECT_NE(text->find(gone.id.value + "  deleted\n"), std::string::npos) << *text;
+  const auto json = SessionJson(session, {gone});
+  ASSERT_TRUE(json.ok());
+  EXPECT_NE(json->find("\"deleted\":true"), std::string::npos) << *json;
+}
+
 TEST(SessionReportTest, ItemsThatAreNotJsonAreCorrupt) {
   const std::vector<TurnRow> turns = {MakeTurn(kFirstId, "", "[{")};
   EXPECT_EQ(ExportLines(turns).error().code(), Code::kCorrupt);
