@@ -274,6 +274,7 @@ TEST(SessionReportTest, ADeletedTurnSaysSo) {
   session.row.key = ParseSessionKey("me::a").value();
   TurnRow gone;
   gone.id = TurnId{"019a0000-0000-7000-8000-000000000001"};
+  gone.items_json = "[]";
   gone.deleted = true;
   const auto text = SessionText(session, {gone}, 0);
   ASSERT_TRUE(text.ok());

@@ -26,7 +26,7 @@ TEST_F(IndexFileTest, TheFileIsThatOfTheFormatPage) {
   }
   cache_->FlushAll();
   std::vector<std::byte> file = FileOf(7);
-  ASSERT_EQ(file.size(), 166U);
+  ASSERT_EQ(file.size(), 167U);
   file.erase(file.begin() + kIndexFileHeaderBytes);
   PutLe<uint16_t>(file, 10, 0);
   std::vector<std::byte> expected(80);
@@ -35,10 +35,10 @@ TEST_F(IndexFileTest, TheFileIsThatOfTheFormatPage) {
   expected[8] = std::byte{2};
   expected[0x10] = std::byte{7};
   std::fill_n(expected.begin() + 0x18, 32, std::byte{0x11});
-  expected[0x40] = std::byte{0x35};
+  expected[0x40] = std::byte{0x36};
   const auto index = RecallIndex().Encode();
   expected.insert(expected.end(), index.begin(), index.end());
-  EXPECT_EQ(std::vector(file.begin(), file.begin() + 133), expected);
+  EXPECT_EQ(std::vector(file.begin(), file.begin() + 134), expected);
 
   Reseal(file);
   disk_.Overwrite(IndexFileName(7), file);
