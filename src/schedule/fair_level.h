@@ -5,9 +5,9 @@
 // 1996): each child has a tag, the virtual time at which its next turn starts; the smallest goes
 // first, and a turn of t tokens moves the tag on by t / weight. A child that comes back starts at
 // the clock, never before it, so being away earns nothing. The clock is the tag of what went last.
-// As in Bennett and Zhang's WF2Q+ (INFOCOM 1996) it also moves with each turn by what all present
-// get of it: otherwise ever-new children, each of which starts at the clock, could keep the others
-// waiting for ever.
+// As in WF2Q+ (Bennett, Zhang: "Hierarchical Packet Fair Queueing", SIGCOMM 1996) it also moves
+// with each turn by what all present get of it: otherwise ever-new children, each of which starts
+// at the clock, could keep the others waiting for ever.
 //
 // Between two children that wait all the time, tokens / weight differs by at most one turn.
 #pragma once

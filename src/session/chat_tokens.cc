@@ -1,7 +1,6 @@
 #include "session/chat_tokens.h"
 
 #include <algorithm>
-#include <mutex>
 
 namespace tenuto {
 namespace {
@@ -79,11 +78,11 @@ Result<std::vector<TokenId>> ChatTokenizer::TemplateTokens(std::string_view text
   if (text.size() > kTextKnownBytesMax) return engine_.Tokenize(text, add_special, true);
   const std::pair<std::string, bool> key(text, add_special);
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto it = known_.find(key); it != known_.end()) return it->second;
   }
   TENUTO_ASSIGN(const std::vector<TokenId> tokens, engine_.Tokenize(text, add_special, true));
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (known_.size() >= kTextsKnownMax) known_.clear();
   known_.emplace(key, tokens);
   return tokens;
